@@ -1,0 +1,132 @@
+package events
+
+import "time"
+
+// ChildSpec is what the supervisor in a child is told, through a descriptor
+// that only it can read. It carries the child's bus token, so it is never
+// written anywhere.
+type ChildSpec struct {
+	ID  string `json:"id"`
+	Run int    `json:"run"`
+	// Token is the bus credential of this child and run.
+	Token string `json:"token"`
+	// Argv, Env ("K=V") and Cwd are the command's own.
+	Argv []string `json:"argv"`
+	Env  []string `json:"env"`
+	Cwd  string   `json:"cwd"`
+	// Prompt is written to the command's stdin in mode "prompt".
+	Prompt string    `json:"prompt,omitempty"`
+	Stdin  StdinMode `json:"stdin,omitempty"`
+	// GraceMS is how long SIGTERM is given before SIGKILL.
+	GraceMS int64 `json:"grace_ms"`
+	// MaxRuntimeMS ends the run with reason deadline. 0: no bound.
+	MaxRuntimeMS int64 `json:"max_runtime_ms"`
+	HeartbeatMS  int64 `json:"heartbeat_ms"`
+	// Profile and Active repeat what is enforced, for the child's own check.
+	Profile  string `json:"profile"`
+	Enforced bool   `json:"enforced"`
+}
+
+// Started is a child's first report: confined, and the runner was started.
+type Started struct {
+	ID  string    `json:"id"`
+	Run int       `json:"run"`
+	At  time.Time `json:"at"`
+	// RunnerPID is the command's pid inside the child's PID namespace.
+	RunnerPID int `json:"runner_pid"`
+}
+
+// Heartbeat tells that the supervisor is alive.
+type Heartbeat struct {
+	ID       string   `json:"id"`
+	Run      int      `json:"run"`
+	Progress Progress `json:"progress"`
+}
+
+// ItemKind says what an [Item] is.
+type ItemKind string
+
+// The item kinds of the command runner.
+const (
+	ItemPrompt  ItemKind = "prompt"
+	ItemCommand ItemKind = "command"
+	ItemOutput  ItemKind = "output"
+	ItemExit    ItemKind = "exit"
+	ItemNote    ItemKind = "note"
+)
+
+// Item is one line of transcript.jsonl and one message on the child's item
+// subject. Output items on the bus carry at most 16 KiB of text; when the bus
+// is slower than the output, several are merged and the text left out, so a
+// reader that wants every byte follows the file by Offset.
+type Item struct {
+	Seq  uint64    `json:"seq"`
+	At   time.Time `json:"at"`
+	Kind ItemKind  `json:"kind"`
+	// Stream is "stdout" or "stderr" for output items; Offset and Bytes say which
+	// part of that stream's file this is.
+	Stream string `json:"stream,omitempty"`
+	Offset int64  `json:"offset,omitzero"`
+	Bytes  int64  `json:"bytes,omitzero"`
+	// Text is the content, TextOmitted true when Bytes of it were left out.
+	Text        string   `json:"text,omitempty"`
+	TextOmitted bool     `json:"text_omitted,omitzero"`
+	Encoding    string   `json:"encoding,omitempty"`
+	Argv        []string `json:"argv,omitempty"`
+	Exit        *Exit    `json:"exit,omitempty"`
+}
+
+// Report is report.json: written by the child through a descriptor before it
+// exits, and the only source of result and usage. The message on the child's
+// result subject is a fast copy of it.
+type Report struct {
+	Schema int       `json:"schema"`
+	ID     string    `json:"id"`
+	Run    int       `json:"run"`
+	At     time.Time `json:"at"`
+	// Exit is how the runner ended; nil if it never started.
+	Exit *Exit `json:"exit,omitempty"`
+	// Ended is why the supervisor ended the runner: empty (by itself), deadline,
+	// idle, or the reason of the stop that it was told.
+	Ended Reason `json:"ended,omitempty"`
+	// Error is set when the runner could not be started.
+	Error       *Error `json:"error,omitempty"`
+	StdoutBytes int64  `json:"stdout_bytes"`
+	StderrBytes int64  `json:"stderr_bytes"`
+	// StderrTail are the last lines of stderr, at most 4 KiB, valid UTF-8.
+	StderrTail string `json:"stderr_tail,omitempty"`
+	LastLine   string `json:"last_line,omitempty"`
+}
+
+// ControlKind says what a [Control] asks of a child.
+type ControlKind string
+
+// The control messages. A child answers each with a [ControlReply].
+const (
+	// ControlStop: close stdin, SIGTERM to the runner's group, grace, end.
+	ControlStop ControlKind = "stop"
+	// ControlStdin: write Data at Offset to the runner's stdin.
+	ControlStdin ControlKind = "stdin"
+	// ControlPing: answer.
+	ControlPing ControlKind = "ping"
+)
+
+// Control is a message to a child, on [ControlSubject].
+type Control struct {
+	Kind   ControlKind `json:"kind"`
+	Reason Reason      `json:"reason,omitempty"`
+	// Data, Offset and EOF belong to ControlStdin. Data is at most 64 KiB. A
+	// repeated Offset is answered and not written twice.
+	Data   []byte `json:"data,omitempty"`
+	Offset int64  `json:"offset,omitzero"`
+	EOF    bool   `json:"eof,omitzero"`
+}
+
+// ControlReply answers a [Control].
+type ControlReply struct {
+	OK bool `json:"ok"`
+	// Offset is how much of stdin has been taken so far; Closed that the runner
+	// reads no more.
+	Offset int64 `json:"offset,omitzero"`
+	Closed bool  `json:"closed,omitzero"`
+}

@@ -1,0 +1,143 @@
+package events
+
+import (
+	"errors"
+	"fmt"
+	"sort"
+	"strings"
+)
+
+// ErrorLayer says who refused.
+type ErrorLayer string
+
+// The layers of an [Error].
+const (
+	LayerGate        ErrorLayer = "gate"        // it cannot be done as asked
+	LayerPermission  ErrorLayer = "permission"  // the caller may not
+	LayerWorkspace   ErrorLayer = "workspace"   // files or git failed
+	LayerSandbox     ErrorLayer = "sandbox"     // the operating system refused
+	LayerCoordinator ErrorLayer = "coordinator" // the coordinator itself
+)
+
+// Code is the stable name of an error.
+type Code string
+
+// The error codes.
+const (
+	CodeInvalidRequest     Code = "invalid_request"   // the body is not a valid request; details name members
+	CodeTooLarge           Code = "too_large"         // a body or member is over its size
+	CodeInvalidID          Code = "invalid_id"        // an id is malformed
+	CodeDuplicateID        Code = "duplicate_id"      // the id is taken; its subagent is untouched
+	CodeDuplicateName      Code = "duplicate_name"    // a live subagent of the session has the name
+	CodeUnknownID          Code = "unknown_id"        // nothing the caller may see has the id
+	CodeAmbiguousID        Code = "ambiguous_id"      // the id's ending fits several
+	CodeUnknownType        Code = "unknown_type"      // no such subagent type; details list the known
+	CodeMissingCommand     Code = "missing_command"   // the command runner has no command
+	CodeCommandNotFound    Code = "command_not_found" // the command's program does not exist
+	CodeCommandNotExec     Code = "command_not_executable"
+	CodeCwdMissing         Code = "cwd_missing"       // the working directory does not exist or is no directory
+	CodeWorkspaceRefused   Code = "workspace_refused" // the workspace is too wide to open by default
+	CodePromptFile         Code = "prompt_file_unreadable"
+	CodeInputMissing       Code = "input_missing"    // an input is not a finished subagent of the session
+	CodeUnsupported        Code = "unsupported"      // this build does not have what was asked
+	CodePromptCancelled    Code = "prompt_cancelled" // the prompt was cancelled before
+	CodeBusy               Code = "busy"             // the intake is full; details carry depth
+	CodeLimit              Code = "limit"            // a limit refused the spawn
+	CodeStorageFull        Code = "storage_full"
+	CodeStorageFailed      Code = "storage_failed" // a record could not be made durable
+	CodeStoreConflict      Code = "store_conflict" // a second writer
+	CodeStoreDamaged       Code = "store_damaged"
+	CodeShuttingDown       Code = "shutting_down"
+	CodeSandboxUnavailable Code = "sandbox_unavailable" // the profile cannot be enforced here
+	CodeSandboxFailed      Code = "sandbox_failed"      // a step of applying the sandbox failed
+	CodeUnknownProfile     Code = "unknown_profile"
+	CodeStartFailed        Code = "start_failed"
+	CodeStartTimeout       Code = "start_timeout"
+	CodeChildCrashed       Code = "child_crashed" // the supervisor ended without a report
+	CodeNotRunning         Code = "not_running"
+	CodeForbidden          Code = "forbidden"
+	CodeTimeout            Code = "timeout"
+	CodeUnreachable        Code = "unreachable" // no coordinator answers
+	CodeInternal           Code = "internal"
+)
+
+// Error is every refusal and failure on the wire. It names the operation and
+// the id in Message and the way on in Remedy.
+type Error struct {
+	Code    Code              `json:"code"`
+	Layer   ErrorLayer        `json:"layer"`
+	Message string            `json:"message"`
+	Remedy  string            `json:"remedy,omitempty"`
+	Details map[string]string `json:"details,omitempty"`
+
+	cause error
+}
+
+// Errorf makes an error; a %w operand becomes its cause.
+func Errorf(code Code, layer ErrorLayer, format string, args ...any) *Error {
+	wrapped := fmt.Errorf(format, args...)
+	return &Error{Code: code, Layer: layer, Message: wrapped.Error(), cause: errors.Unwrap(wrapped)}
+}
+
+// WithRemedy sets the way on and returns e.
+func (e *Error) WithRemedy(format string, args ...any) *Error {
+	e.Remedy = fmt.Sprintf(format, args...)
+	return e
+}
+
+// WithDetail adds one detail and returns e.
+func (e *Error) WithDetail(key, value string) *Error {
+	if e.Details == nil {
+		e.Details = make(map[string]string)
+	}
+	e.Details[key] = value
+	return e
+}
+
+// Error implements error: the message, then the details sorted by name, then
+// the remedy.
+func (e *Error) Error() string {
+	var b strings.Builder
+	b.WriteString(e.Message)
+	keys := make([]string, 0, len(e.Details))
+	for k := range e.Details {
+		keys = append(keys, k)
+	}
+	sort.Strings(keys)
+	for _, k := range keys {
+		fmt.Fprintf(&b, "; %s: %s", k, e.Details[k])
+	}
+	if e.Remedy != "" {
+		b.WriteString(" (")
+		b.WriteString(e.Remedy)
+		b.WriteString(")")
+	}
+	return b.String()
+}
+
+// Unwrap returns the cause, which does not travel.
+func (e *Error) Unwrap() error { return e.cause }
+
+// Is matches another *Error by code, so errors.Is(err, &Error{Code: c}) works.
+func (e *Error) Is(target error) bool {
+	t, ok := target.(*Error)
+	return ok && t.Code == e.Code
+}
+
+// AsError returns err as an *Error, wrapping it as [CodeInternal] if it is none.
+func AsError(err error) *Error {
+	if err == nil {
+		return nil
+	}
+	var e *Error
+	if errors.As(err, &e) {
+		return e
+	}
+	return &Error{Code: CodeInternal, Layer: LayerCoordinator, Message: err.Error(), cause: err}
+}
+
+// HasCode reports whether err is or wraps an *Error with that code.
+func HasCode(err error, code Code) bool {
+	var e *Error
+	return errors.As(err, &e) && e.Code == code
+}
