@@ -69,3 +69,51 @@ type StdinRequest struct {
 	Data            []byte `json:"data,omitempty"`
 	EOF             bool   `json:"eof,omitzero"`
 }
+
+// The third service, hayward-admin: the coordinator itself.
+const (
+	AdminStatus   = "status"
+	AdminShutdown = "shutdown"
+)
+
+// StatusRequest asks how the coordinator is. The reply is [StatusReply].
+type StatusRequest struct{}
+
+// StatusReply says how the coordinator is.
+type StatusReply struct {
+	Version  string `json:"version"`
+	PID      int    `json:"pid"`
+	UptimeMS int64  `json:"uptime_ms"`
+	StateDir string `json:"state_dir"`
+	// Counts by state.
+	Queued    int `json:"queued"`
+	Pending   int `json:"pending"`
+	Active    int `json:"active"`
+	Completed int `json:"completed"`
+	Unread    int `json:"unread"`
+	// Limits in force, with where each comes from: name to value, name to origin.
+	Limits  map[string]int64  `json:"limits"`
+	Origins map[string]string `json:"origins"`
+	// Recovered and Damaged are what the last start found.
+	Recovered []string `json:"recovered,omitempty"`
+	Damaged   []string `json:"damaged,omitempty"`
+	// LateReports counts reports of ended runs that were dropped.
+	LateReports int64 `json:"late_reports"`
+	// DroppedMessages counts bus messages lost to slow readers. It should be 0.
+	DroppedMessages int64 `json:"dropped_messages"`
+}
+
+// ShutdownRequest ends the coordinator. The reply is [ShutdownReply], sent when
+// every child has ended or, with Handover, at once.
+type ShutdownRequest struct {
+	// Handover leaves the children running for the next coordinator.
+	Handover bool `json:"handover,omitzero"`
+	// Kill skips the graceful steps.
+	Kill bool `json:"kill,omitzero"`
+}
+
+// ShutdownReply tells what was ended.
+type ShutdownReply struct {
+	Ended int `json:"ended"`
+	Left  int `json:"left"`
+}

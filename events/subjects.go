@@ -6,9 +6,10 @@ import "strings"
 const (
 	// SubjectPrefix begins every subject of ours.
 	SubjectPrefix = "hayward.v1"
-	// ServiceName and FilesServiceName are the two micro services.
+	// ServiceName and FilesServiceName are the micro services.
 	ServiceName      = "hayward"
 	FilesServiceName = "hayward-files"
+	AdminServiceName = "hayward-admin"
 	// ServiceVersion is the version of the wire contract, semantic.
 	ServiceVersion = "1.0.0"
 	// InboxPrefix begins the inbox of a child; its id follows.
@@ -39,6 +40,9 @@ func RequestSubject(k Kind) string { return SubjectPrefix + "." + string(k) }
 
 // FilesSubject is where clients send requests to an endpoint of the files service.
 func FilesSubject(endpoint string) string { return SubjectPrefix + ".files." + endpoint }
+
+// AdminSubject is where clients send requests to an endpoint of the admin service.
+func AdminSubject(endpoint string) string { return SubjectPrefix + ".admin." + endpoint }
 
 // ChildSubject is where child id publishes report r.
 func ChildSubject(id string, r ChildReport) string {
