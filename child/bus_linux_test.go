@@ -1,10 +1,10 @@
 package child_test
 
 import (
+	"encoding/base64"
 	"errors"
 	"io"
 	"net"
-	"os"
 	"path/filepath"
 	"sync"
 	"testing"
@@ -213,9 +213,13 @@ func requireCoverage(t *testing.T, ch chan *nats.Msg, sizes map[string]int64) (l
 	return last
 }
 
-func writeFile(t *testing.T, name, content string, mode os.FileMode) string {
+// decodeText returns the bytes that an item stands for.
+func decodeText(t *testing.T, item events.Item) string {
 	t.Helper()
-	path := filepath.Join(testkit.Dir(t), name)
-	require.NoError(t, os.WriteFile(path, []byte(content), mode))
-	return path
+	if item.Encoding == "" {
+		return item.Text
+	}
+	b, err := base64.StdEncoding.DecodeString(item.Text)
+	require.NoError(t, err)
+	return string(b)
 }

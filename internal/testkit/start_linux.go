@@ -23,6 +23,8 @@ type ChildOptions struct {
 	Spec events.ChildSpec
 	// BusDir is the directory of the children's socket; default an empty one.
 	BusDir string
+	// Stdout takes the place of stdout.log.
+	Stdout *os.File
 	// Sys holds namespaces and credentials.
 	Sys *syscall.SysProcAttr
 	// Plan, Start, Ruleset and Filter are the constructor's; default /dev/null.
@@ -72,7 +74,7 @@ func StartChild(t testing.TB, o ChildOptions) *ChildProcess {
 		c.proc, err = os.StartProcess(o.Binary, []string{"hayward-child"}, &os.ProcAttr{Env: []string{}, Files: files, Sys: o.Sys})
 	}
 	for _, f := range files {
-		if f != o.Plan && f != o.Start && f != o.Ruleset && f != o.Filter {
+		if f != o.Plan && f != o.Start && f != o.Ruleset && f != o.Filter && f != o.Stdout {
 			err = errors.Join(err, f.Close())
 		}
 	}
@@ -125,7 +127,11 @@ func (c *ChildProcess) files(o ChildOptions) (status *os.File, files []*os.File,
 	open(os.Open(specFile))
 	open(os.OpenFile(o.BusDir, oPath, 0))
 	open(log("report.json"))
-	open(log("stdout.log"))
+	if o.Stdout != nil {
+		give(o.Stdout)
+	} else {
+		open(log("stdout.log"))
+	}
 	open(log("stderr.log"))
 	open(log("transcript.jsonl"))
 	give(o.Ruleset)
