@@ -11,9 +11,10 @@ static struct sigaction go_action[NSIG];
 // A fault that a process sent is no fault of ours. The Go runtime recognizes
 // kill and tgkill; sigqueue and F_SETSIG it takes for a crash, and a crash of
 // pid 1 is the end of the whole tree. The kernel's own faults have a positive
-// si_code, which no other process can forge.
+// si_code, which no other process can forge, except for SIGSTKFLT, which the
+// kernel never sends.
 static void forward_real_faults(int sig, siginfo_t *info, void *context) {
-	if (info->si_code > 0)
+	if (info->si_code > 0 && sig != SIGSTKFLT)
 		go_action[sig].sa_sigaction(sig, info, context);
 }
 
