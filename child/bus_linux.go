@@ -9,6 +9,8 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/hayward-dev/hayward/events"
+	"github.com/hayward-dev/hayward/internal/bus/dial"
+	"github.com/hayward-dev/hayward/internal/handoff"
 )
 
 // bus is the supervisor's connection to the coordinator. It is there or it is
@@ -26,8 +28,16 @@ type bus struct {
 	conn *nats.Conn // guarded by mu; nil before dial has ended
 }
 
-// flushBound is how long one batch of items may take to pass the bridge.
-const flushBound = 5 * time.Second
+// socketName is the children's socket in the directory of handoff.FDBus.
+const socketName = "bus.sock"
+
+// The bounds of one attempt to connect, of one write, and of one batch of items
+// on its way through the bridge.
+const (
+	dialBound  = 2 * time.Second
+	writeBound = time.Second
+	flushBound = 5 * time.Second
+)
 
 func newBus(spec events.ChildSpec, control func([]byte, func(events.ControlReply))) *bus {
 	return &bus{
@@ -45,14 +55,22 @@ func (b *bus) dial() error {
 		default:
 		}
 	}
-	options := append(dialOptions(b.id, b.token),
+	url, options := dial.Options(dial.InDir(handoff.FDBus, socketName), b.id, b.token, events.ChildInbox(b.id))
+	nc, err := nats.Connect(url, append(options,
+		nats.Name("child "+b.id),
+		nats.RetryOnFailedConnect(true),
+		nats.Timeout(dialBound),
+		nats.FlusherTimeout(writeBound),
+		// What cannot be sent now is not sent later: the outbox thins it instead.
+		nats.ReconnectBufSize(-1),
+		nats.PingInterval(10*time.Second),
+		nats.MaxPingsOutstanding(2),
 		nats.ConnectHandler(up),
 		nats.ReconnectHandler(up),
 		// Errors of a connection are answered by a new one; the default would
 		// print them on stderr.
 		nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}),
-	)
-	nc, err := nats.Connect(busURL, options...)
+	)...)
 	if err != nil {
 		return fmt.Errorf("connect to the bus: %w", err)
 	}

@@ -15,8 +15,8 @@ import (
 const module = "github.com/hayward-dev/hayward"
 
 var (
-	child = build{pkg: module + "/cmd/hayward-child"}
-	bare  = build{pkg: module + "/internal/testkit/bare"}
+	child = build{pkg: module + "/cmd/hayward-child", variable: "HAYWARD_TESTKIT_CHILD"}
+	bare  = build{pkg: module + "/internal/testkit/bare", variable: "HAYWARD_TESTKIT_BARE"}
 )
 
 // Child returns the path of a hayward-child built from this tree, as it is
@@ -34,7 +34,10 @@ func BareChild(t testing.TB) string {
 
 // build makes a binary once in each test process.
 type build struct {
-	pkg  string
+	pkg string
+	// variable names the binary when another test process has made it.
+	variable string
+
 	once sync.Once
 	made string
 	err  error
@@ -53,6 +56,9 @@ func (b *build) path(t testing.TB) string {
 // build does nothing when the binary is up to date. What is executed is a copy
 // named by its content, so nothing executes a file that another is writing.
 func (b *build) make() (string, error) {
+	if path := os.Getenv(b.variable); path != "" {
+		return path, nil
+	}
 	dir, err := cacheDir()
 	if err != nil {
 		return "", err

@@ -94,8 +94,9 @@ func Processes() error {
 	return nil
 }
 
-// openFiles returns what each descriptor of this process is, except what the Go
-// runtime opens for itself when it first needs it.
+// openFiles returns what each descriptor of this process is, except what is
+// opened once and kept: by the Go runtime for itself, and by package sandbox for
+// all plans with the same filter.
 func openFiles() (map[string]string, error) {
 	const dir = "/proc/self/fd"
 	entries, err := os.ReadDir(dir)
@@ -110,7 +111,7 @@ func openFiles() (map[string]string, error) {
 		}
 		switch {
 		case target == "anon_inode:[eventpoll]", target == "anon_inode:[eventfd]":
-		case strings.HasPrefix(target, "/sys/fs/cgroup/"):
+		case strings.HasPrefix(target, "/sys/fs/cgroup/"), strings.HasPrefix(target, "/memfd:hayward-filter"):
 		default:
 			files[e.Name()] = target
 		}
