@@ -182,7 +182,7 @@ func TestRecordThatCannotBeReadWithoutADirectory(t *testing.T) {
 // The server drops what it cannot read of its own files and only logs that. The
 // run directories bring it back.
 func TestTruncatedStore(t *testing.T) {
-	const count = 200
+	const count = 90
 	f := open(t, t.TempDir())
 	want := make([]coordinator.Stored, count)
 	for i := range count {
