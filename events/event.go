@@ -101,6 +101,12 @@ type Spawn struct {
 	OutputSchema json.RawMessage `json:"output_schema,omitempty"`
 }
 
+// The file spaces that [Spawn] may ask for.
+const (
+	IsolationNone     = "none"
+	IsolationWorktree = "worktree"
+)
+
 // StdinMode is how a command's stdin is fed.
 type StdinMode string
 
@@ -280,7 +286,8 @@ type CompletionsReply struct {
 // Completion is one finished, unread subagent.
 type Completion struct {
 	Snapshot
-	// DedupeID is "<id>.<run>": equal for every delivery of the same end.
+	// DedupeID is "<id>.<run>", see the function of that name: equal for every
+	// delivery of the same end.
 	DedupeID string `json:"dedupe_id"`
 }
 

@@ -30,6 +30,8 @@ const (
 	MaxArgvBytes     = 256 << 10
 	MaxPathBytes     = 4095
 	MaxDescription   = 1024
+	MaxWord          = 256
+	MaxSchemaDepth   = 64
 	MaxActor         = 256
 	DefaultQueryMS   = 30_000
 	MaxQueryMS       = 600_000
