@@ -58,9 +58,9 @@ func genSpawn() *rapid.Generator[Spawn] {
 			Persona:           genWord().Draw(t, "persona"),
 			CapabilityMode:    genWord().Draw(t, "mode"),
 			RunInBackground:   rapid.Bool().Draw(t, "background"),
-			AwaitBudgetMS:     genMS(maxMS).Draw(t, "budget"),
-			MaxRuntimeMS:      genMS(maxMS).Draw(t, "runtime"),
-			IdleTimeoutMS:     genMS(maxMS).Draw(t, "idle"),
+			AwaitBudgetMS:     genMS(MaxDurationMS).Draw(t, "budget"),
+			MaxRuntimeMS:      genMS(MaxDurationMS).Draw(t, "runtime"),
+			IdleTimeoutMS:     genMS(MaxDurationMS).Draw(t, "idle"),
 			Labels:            genLabels().Draw(t, "labels"),
 			Env:               rapid.MapOfN(rapid.StringMatching(`[A-CF-Z][A-Z0-9_]{0,10}`).Filter(func(k string) bool { return !loaderVariable(k) }), genWord(), 0, 5).Draw(t, "env"),
 			Inputs:            rapid.MapOfN(rapid.StringMatching(`[a-z_][a-z0-9_]{0,20}`), genRef(), 0, 4).Draw(t, "inputs"),
@@ -131,7 +131,7 @@ func genListActive() *rapid.Generator[ListActive] {
 		return ListActive{
 			ParentSessionID: maybe(genScope()).Draw(t, "session"),
 			IncludeFinished: rapid.Bool().Draw(t, "finished"),
-			SinceMS:         genMS(maxMS).Draw(t, "since"),
+			SinceMS:         genMS(MaxDurationMS).Draw(t, "since"),
 			After:           maybe(genID()).Draw(t, "after"),
 			Max:             rapid.IntRange(0, MaxPage).Draw(t, "max"),
 		}
@@ -182,7 +182,10 @@ func genRequest() *rapid.Generator[SubagentEvent] {
 	})
 }
 
-// genWire draws any value of wire type T, valid or not, with text in UTF-8.
+func oneOf[T any](values ...T) *rapid.Generator[any] { return rapid.SampledFrom(values).AsAny() }
+
+// genWire draws any value of wire type T with text in UTF-8: what is free is
+// arbitrary, what is enumerated is one of its values.
 func genWire[T any]() *rapid.Generator[T] {
 	at := rapid.Custom(func(t *rapid.T) time.Time {
 		return time.Unix(rapid.Int64Range(0, 4e9).Draw(t, "s"), rapid.Int64Range(0, 999_999_999).Draw(t, "ns")).UTC()
@@ -191,6 +194,15 @@ func genWire[T any]() *rapid.Generator[T] {
 		Types: map[reflect.Type]*rapid.Generator[any]{
 			reflect.TypeFor[time.Time]():       at.AsAny(),
 			reflect.TypeFor[json.RawMessage](): genSchema().AsAny(),
+			reflect.TypeFor[State]():           oneOf(StateQueued, StatePending, StateActive, StateCompleted),
+			reflect.TypeFor[Status]():          oneOf(StatusInitializing, StatusRunning, StatusCompleted, StatusFailed, StatusCancelled),
+			reflect.TypeFor[Reason]():          oneOf("", ReasonExit, ReasonDeadline, ReasonDependency),
+			reflect.TypeFor[Code]():            oneOf(CodeInternal, CodeBusy, CodeUnreachable),
+			reflect.TypeFor[ErrorLayer]():      oneOf(LayerGate, LayerPermission, LayerWorkspace, LayerSandbox, LayerCoordinator),
+			reflect.TypeFor[CancelOutcome]():   oneOf(CancelCancelled, CancelAlreadyFinished, CancelNotFound, CancelDraining, CancelWouldCancel),
+			reflect.TypeFor[LayerState]():      oneOf(LayerEnforced, LayerNotRequested, LayerUnavailable),
+			reflect.TypeFor[Network]():         oneOf("", NetworkOpen, NetworkLoopback, NetworkNone),
+			reflect.TypeFor[TreeKill]():        oneOf("", TreeKillPIDNamespace, TreeKillCgroup, TreeKillSweep),
 		},
 		Kinds: map[reflect.Kind]*rapid.Generator[any]{
 			reflect.String: rapid.StringN(0, 12, 40).AsAny(),

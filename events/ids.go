@@ -2,8 +2,6 @@ package events
 
 import (
 	"regexp"
-	"strconv"
-	"strings"
 
 	"github.com/google/uuid"
 )
@@ -18,16 +16,6 @@ var idPattern = regexp.MustCompile(`^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f
 
 // ValidID reports whether s is a subagent id.
 func ValidID(s string) bool { return len(s) == 36 && idPattern.MatchString(s) }
-
-// DedupeID names one end of one run: equal for every delivery of it.
-func DedupeID(id string, run int) string { return id + "." + strconv.Itoa(run) }
-
-// ValidDedupeID reports whether s is what [DedupeID] returns for some run.
-func ValidDedupeID(s string) bool {
-	id, run, ok := strings.Cut(s, ".")
-	n, err := strconv.Atoi(run)
-	return ok && err == nil && n >= 0 && strconv.Itoa(n) == run && ValidID(id)
-}
 
 var (
 	scopePattern = regexp.MustCompile(`^[A-Za-z0-9_.:-]{1,128}$`)

@@ -89,9 +89,6 @@ func (f *faults) refs(member string, refs []string, most int) {
 	}
 }
 
-// maxMS is the longest duration accepted: a year.
-const maxMS = 366 * 24 * 3_600_000
-
 // Validate implements [SubagentEvent].
 func (s Spawn) Validate() *Error {
 	var f faults
@@ -150,9 +147,9 @@ func (s Spawn) Validate() *Error {
 		}
 		f.path(fmt.Sprintf("add_dirs[%d]", i), d)
 	}
-	f.millis("await_budget_ms", s.AwaitBudgetMS, maxMS)
-	f.millis("max_runtime_ms", s.MaxRuntimeMS, maxMS)
-	f.millis("idle_timeout_ms", s.IdleTimeoutMS, maxMS)
+	f.millis("await_budget_ms", s.AwaitBudgetMS, MaxDurationMS)
+	f.millis("max_runtime_ms", s.MaxRuntimeMS, MaxDurationMS)
+	f.millis("idle_timeout_ms", s.IdleTimeoutMS, MaxDurationMS)
 	s.validateMaps(&f)
 	if !validSchema(s.OutputSchema) {
 		f.add(CodeInvalidRequest, "output_schema is neither an object nor a boolean, or nested deeper than %d", MaxSchemaDepth)
@@ -304,7 +301,7 @@ func (l ListActive) Validate() *Error {
 	if l.Max < 0 || l.Max > MaxPage {
 		f.add(CodeInvalidRequest, "max %d is not between 0 and %d", l.Max, MaxPage)
 	}
-	f.millis("since_ms", l.SinceMS, maxMS)
+	f.millis("since_ms", l.SinceMS, MaxDurationMS)
 	return f.error(KindListActive)
 }
 
@@ -316,8 +313,8 @@ func (c Completions) Validate() *Error {
 		member string
 		ids    []string
 	}{{"suppress_ids", c.SuppressIDs}, {"ack_ids", c.AckIDs}} {
-		if len(list.ids) > 1000 {
-			f.add(CodeTooLarge, "%s has %d entries, the limit is 1000", list.member, len(list.ids))
+		if len(list.ids) > MaxAckIDs {
+			f.add(CodeTooLarge, "%s has %d entries, the limit is %d", list.member, len(list.ids), MaxAckIDs)
 		}
 		for _, id := range list.ids {
 			if !ValidID(id) && !ValidDedupeID(id) {
