@@ -22,7 +22,7 @@ type child struct {
 	// adopted is the record of a child that another coordinator forked.
 	adopted *events.Record
 
-	dir     rundir.Dir
+	dir     *rundir.Dir
 	plan    *sandbox.Plan
 	tempDir string
 	token   credential

@@ -10,6 +10,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/hayward-dev/hayward/events"
+	"github.com/hayward-dev/hayward/internal/rundir"
 )
 
 // finish proves that nothing is left, reads the result and tells the end.
@@ -17,13 +18,13 @@ func (c *child) finish() {
 	c.endTree()
 	c.awaitDrained()
 	end := endOf(c.evidence())
-	if out, err := c.dir.Output("stdout.log", events.MaxRecordOutput, events.RecordOutputHead, events.RecordOutputTail); err != nil {
+	if out, err := c.dir.Output(rundir.StdoutFile, events.MaxRecordOutput, events.RecordOutputHead, events.RecordOutputTail); err != nil {
 		if !errors.Is(err, fs.ErrNotExist) {
 			c.log.Error("output not read", zap.Error(err))
 		}
 	} else {
-		out.Ref = c.spec.ID + "/stdout.log"
-		out.Path = c.s.cfg.Root.Path(c.spec.ID, "stdout.log")
+		out.Ref = c.spec.ID + "/" + rundir.StdoutFile
+		out.Path = c.outputPath(c.spec.ID)
 		end.Output = &out
 	}
 	c.unwind()
@@ -80,7 +81,7 @@ func (c *child) supervisorEnd() string {
 	default:
 		how = fmt.Sprintf("exit %d", st.ExitStatus())
 	}
-	if words, err := c.dir.Output("supervisor.log", 512, 0, 512); err == nil && words.Text != "" {
+	if words, err := c.dir.Output(supervisorLog, 512, 0, 512); err == nil && words.Text != "" {
 		how += ": " + words.Text
 	}
 	return how

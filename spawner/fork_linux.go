@@ -11,7 +11,11 @@ import (
 
 	"github.com/hayward-dev/hayward/events"
 	"github.com/hayward-dev/hayward/internal/handoff"
+	"github.com/hayward-dev/hayward/internal/rundir"
 )
+
+// supervisorLog is the supervisor's own stderr: what it says when it crashes.
+const supervisorLog = "supervisor.log"
 
 // maxPromptFile bounds what is read of a prompt file.
 const maxPromptFile = 64 << 20
@@ -131,11 +135,11 @@ func (c *child) openFiles(prompt string) (*childFiles, error) {
 	}
 	f.table[1] = null
 	for number, name := range map[int]string{
-		2:                    "supervisor.log",
-		handoff.FDReport:     "report.json",
-		handoff.FDStdout:     "stdout.log",
-		handoff.FDStderr:     "stderr.log",
-		handoff.FDTranscript: "transcript.jsonl",
+		2:                    supervisorLog,
+		handoff.FDReport:     rundir.ReportFile,
+		handoff.FDStdout:     rundir.StdoutFile,
+		handoff.FDStderr:     rundir.StderrFile,
+		handoff.FDTranscript: rundir.TranscriptFile,
 	} {
 		file, err := c.dir.OpenAppend(name)
 		if err := open(number, file, err); err != nil {

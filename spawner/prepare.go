@@ -10,6 +10,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/hayward-dev/hayward/events"
+	"github.com/hayward-dev/hayward/internal/rundir"
 	"github.com/hayward-dev/hayward/sandbox"
 )
 
@@ -100,7 +101,7 @@ func (c *child) inputs() ([]sandbox.Bind, *events.Error) {
 	}
 	var binds []sandbox.Bind
 	for name, id := range c.spec.Request.Inputs {
-		source := c.s.cfg.Root.Path(id, "stdout.log")
+		source := c.outputPath(id)
 		if _, err := os.Stat(source); err != nil {
 			return nil, events.Errorf(events.CodeInputMissing, events.LayerGate, "start %s: input %s: %w", c.spec.ID, name, err)
 		}
@@ -119,5 +120,10 @@ func (c *child) inputPath(name, id string) string {
 	if c.plan.BindsInputs() {
 		return filepath.Join(c.tempDir, "inputs", name)
 	}
-	return c.s.cfg.Root.Path(id, "stdout.log")
+	return c.outputPath(id)
+}
+
+// outputPath is where the whole stdout of a subagent is.
+func (c *child) outputPath(id string) string {
+	return filepath.Join(c.s.cfg.Root.Path(), id, rundir.StdoutFile)
 }

@@ -125,7 +125,7 @@ func (d *daemon) openState(ctx context.Context) error {
 		return fmt.Errorf("connect to the own bus: %w", err)
 	}
 	d.onClose(nc.Close)
-	root, err := rundir.OpenRoot(p.Subagents())
+	root, err := rundir.Open(p.Subagents())
 	if err != nil {
 		return fmt.Errorf("open the run directories: %w", err)
 	}
@@ -166,7 +166,7 @@ func (d *daemon) wire() error {
 		return fmt.Errorf("open the children's socket directory: %w", err)
 	}
 	d.onClose(func() { busDir.Close() })
-	root, err := rundir.OpenRoot(p.Subagents())
+	root, err := rundir.Open(p.Subagents())
 	if err != nil {
 		return fmt.Errorf("open the run directories: %w", err)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"path/filepath"
 	"time"
 
 	"github.com/hayward-dev/hayward/coordinator"
@@ -32,12 +33,12 @@ func (f *files) Output(id string, limit int) (events.Output, error) {
 	}
 	defer dir.Close()
 	head := min(limit/4, events.ReplyOutputHead)
-	out, err := dir.Output(rundir.StdoutLog, limit, head, limit-head)
+	out, err := dir.Output(rundir.StdoutFile, limit, head, limit-head)
 	if errors.Is(err, fs.ErrNotExist) {
 		err = nil // it never started: no output
 	}
-	out.Ref = id + "/" + rundir.StdoutLog
-	out.Path = f.root.Path(id, rundir.StdoutLog)
+	out.Ref = id + "/" + rundir.StdoutFile
+	out.Path = filepath.Join(dir.Path(), rundir.StdoutFile)
 	return out, err
 }
 
@@ -65,11 +66,11 @@ func (f *files) logs(ctx context.Context, data []byte) (any, *events.Error) {
 	if err := events.DecodeStrict(data, &req); err != nil {
 		return nil, err
 	}
-	name := rundir.StdoutLog
+	name := rundir.StdoutFile
 	switch req.Stream {
 	case "", "stdout":
 	case "stderr":
-		name = rundir.StderrLog
+		name = rundir.StderrFile
 	default:
 		return nil, events.Errorf(events.CodeInvalidRequest, events.LayerGate, "logs: stream %q is neither stdout nor stderr", req.Stream)
 	}
@@ -84,7 +85,7 @@ func (f *files) transcript(ctx context.Context, data []byte) (any, *events.Error
 	if req.Stream != "" {
 		return nil, events.Errorf(events.CodeInvalidRequest, events.LayerGate, "transcript: it has no streams")
 	}
-	return f.read(ctx, req, rundir.Transcript)
+	return f.read(ctx, req, rundir.TranscriptFile)
 }
 
 // read answers a request for a part of a file, waiting for more if asked to.
@@ -211,7 +212,7 @@ func (f *files) inspect(ctx context.Context, data []byte) (any, *events.Error) {
 	if err != nil {
 		return nil, err
 	}
-	reply := events.InspectReply{Snapshot: snap, Dir: f.root.Path(snap.SubagentID, "")}
+	reply := events.InspectReply{Snapshot: snap, Dir: filepath.Join(f.root.Path(), snap.SubagentID)}
 	dir, openErr := f.root.Open(snap.SubagentID)
 	if openErr != nil {
 		return nil, events.Errorf(events.CodeStoreDamaged, events.LayerWorkspace, "inspect %s: %w", snap.SubagentID, openErr)

@@ -185,4 +185,8 @@ func (s *service) stop(cause error) {
 	}
 	s.cancel(cause)
 	s.wg.Wait()
+	// The last answers are with the server before the connection goes.
+	if err := s.nc.FlushTimeout(closeTimeout); err != nil {
+		s.log.Warn("last answers not flushed", zap.Error(err))
+	}
 }
