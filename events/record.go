@@ -206,7 +206,10 @@ type Record struct {
 	Reason       Reason `json:"reason,omitempty"`
 	Actor        string `json:"actor,omitempty"`
 	ExplicitKill bool   `json:"explicit_kill,omitzero"`
-	Error        *Error `json:"error,omitempty"`
+	// PromptGate tells that its prompt was cancelled as a whole, so later spawns
+	// of that prompt are refused.
+	PromptGate bool   `json:"prompt_gate,omitzero"`
+	Error      *Error `json:"error,omitempty"`
 
 	CreatedAt time.Time  `json:"created_at"`
 	PendingAt *time.Time `json:"pending_at,omitempty"`
