@@ -74,6 +74,8 @@ type Config struct {
 	ChildBinary string
 	// Bus is an O_PATH descriptor of the children's socket directory.
 	Bus *os.File
+	// BusPath is the path of that directory.
+	BusPath string
 	// Hidden are directories of ours that no child may reach.
 	Hidden []string
 	// CacheRoot is what sandboxed children may use as caches.

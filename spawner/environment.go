@@ -24,7 +24,7 @@ func (c *child) environment() []string {
 		}
 	}
 	env["HAYWARD_SUBAGENT_ID"] = c.spec.ID
-	env["HAYWARD_SANDBOX_PROFILE"] = c.plan.Profile
+	env["HAYWARD_SANDBOX_PROFILE"] = c.plan.Profile().Name()
 	for name, id := range c.spec.Request.Inputs {
 		env["HAYWARD_INPUT_"+name] = c.inputPath(name, id)
 	}
@@ -55,7 +55,7 @@ func (c *child) childSpec(prompt string) events.ChildSpec {
 		GraceMS:      c.s.cfg.Deadlines.Grace.Milliseconds(),
 		MaxRuntimeMS: maxRuntime,
 		HeartbeatMS:  c.s.cfg.Deadlines.Heartbeat.Milliseconds(),
-		Profile:      c.plan.Profile,
-		Enforced:     c.plan.Enforced(),
+		Profile:      c.plan.Profile().Name(),
+		Enforced:     c.plan.Profile().Enforced(),
 	}
 }

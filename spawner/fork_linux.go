@@ -35,16 +35,15 @@ func (c *child) fork() *events.Error {
 	if err != nil {
 		return failed("open what the child gets", err)
 	}
-	c.tree, err = newTree(c.spec.ID, c.plan.Enforced())
+	attr := c.plan.SysProcAttr()
+	c.tree, err = newTree(c.spec.ID, attr.Cloneflags&unix.CLONE_NEWPID != 0)
 	if err != nil {
 		return failed("prepare the end of its tree", err)
 	}
 	c.onUndo(func() { c.tree.close() })
 
-	attr := c.plan.SysProcAttr()
 	pidfd := -1
 	attr.PidFD = &pidfd
-	attr.Setsid = true
 	c.tree.place(attr)
 	pid, err := syscall.ForkExec(c.s.cfg.ChildBinary, []string{"hayward-child"}, &syscall.ProcAttr{
 		Dir:   "/",
@@ -53,9 +52,9 @@ func (c *child) fork() *events.Error {
 		Sys:   attr,
 	})
 	if err != nil {
-		if c.plan.Enforced() && (errors.Is(err, syscall.EPERM) || errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EINVAL)) {
+		if attr.Cloneflags != 0 && (errors.Is(err, syscall.EPERM) || errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EINVAL)) {
 			return events.Errorf(events.CodeSandboxUnavailable, events.LayerSandbox,
-				"start %s: fork into the namespaces of profile %s: %w", c.spec.ID, c.plan.Profile, err).
+				"start %s: fork into the namespaces of profile %s: %w", c.spec.ID, c.plan.Profile().Name(), err).
 				WithRemedy("see hayward doctor; allow user namespaces, or use --sandbox-best-effort, or --sandbox off")
 		}
 		return failed("fork", err)

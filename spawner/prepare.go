@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 
 	"go.uber.org/zap"
+	"golang.org/x/sys/unix"
 
 	"github.com/hayward-dev/hayward/events"
 	"github.com/hayward-dev/hayward/internal/rundir"
@@ -58,6 +59,7 @@ func (c *child) prepare() *events.Error {
 		ChildBinary: c.s.cfg.ChildBinary,
 		AddDirs:     req.AddDirs,
 		Hidden:      c.s.cfg.Hidden,
+		Bus:         c.s.cfg.BusPath,
 		Inputs:      inputs,
 	}, c.s.cfg.Support)
 	if planErr != nil {
@@ -117,7 +119,7 @@ func (c *child) inputs() ([]sandbox.Bind, *events.Error) {
 // inputPath is where the command finds an input: bound below its TMPDIR, or the
 // file itself where there is no mount namespace.
 func (c *child) inputPath(name, id string) string {
-	if c.plan.BindsInputs() {
+	if c.plan.SysProcAttr().Cloneflags&unix.CLONE_NEWNS != 0 {
 		return filepath.Join(c.tempDir, "inputs", name)
 	}
 	return c.outputPath(id)

@@ -71,7 +71,10 @@ func (a *admin) shutdown(ctx context.Context, data []byte) (any, *events.Error) 
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, shutdownTimeout, fmt.Errorf("children left after %s", shutdownTimeout))
 	defer cancel()
-	ended, left := a.coord.Shutdown(ctx, req)
+	ended, left, err := a.coord.Shutdown(ctx, req)
+	if err != nil {
+		return nil, events.AsError(err)
+	}
 	a.leave(req.Handover)
 	return events.ShutdownReply{Ended: ended, Left: left}, nil
 }

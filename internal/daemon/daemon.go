@@ -185,7 +185,7 @@ func (d *daemon) wire() error {
 		deadlines.Grace = d.opts.Grace
 	}
 	d.spawner = spawner.New(spawner.Config{
-		Root: root, ChildBinary: binary, Bus: busDir,
+		Root: root, ChildBinary: binary, Bus: busDir, BusPath: p.Bus(),
 		Hidden:    []string{p.State, p.Runtime},
 		CacheRoot: p.Cache, Support: sandbox.Probe(), Deadlines: deadlines,
 		Home: home, TempRoot: "/tmp",
@@ -198,7 +198,7 @@ func (d *daemon) wire() error {
 		limits.Total = defaultTotal
 	}
 	d.coord = coordinator.New(coordinator.Config{
-		Limits: limits, StartTimeout: d.opts.StartTimeout, Grace: deadlines.Grace, MaxRuntime: deadlines.MaxRuntime,
+		Limits: limits, StartDeadline: d.opts.StartTimeout, Grace: deadlines.Grace, MaxRuntime: deadlines.MaxRuntime,
 	}, coordinator.Deps{
 		Journal: d.store, Spawner: d.spawner, Publisher: publisher{d.store, track}, Files: f, Log: d.log.Named("coordinator"),
 	})

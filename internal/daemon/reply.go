@@ -8,6 +8,7 @@ import (
 
 	"github.com/hayward-dev/hayward/coordinator"
 	"github.com/hayward-dev/hayward/events"
+	"github.com/hayward-dev/hayward/internal/bus"
 )
 
 // The headers of a service error (the NATS services convention, ADR-32).
@@ -24,9 +25,12 @@ type replier struct {
 	log *zap.Logger
 }
 
-// to returns the responder for one request. A request without a reply subject
-// is carried out and answered to nobody.
-func (r replier) to(subject string) coordinator.Responder { return responder{r, subject} }
+// to returns the responder for a client's request. Without a reply subject it is
+// carried out and answered to nobody; one that no client may receive on is
+// refused, or a request could make us write where its sender may not.
+func (r replier) to(subject string) (responder, bool) {
+	return responder{r, subject}, subject == "" || bus.ReplyAllowed(bus.ClientUser, subject)
+}
 
 type responder struct {
 	replier

@@ -20,8 +20,11 @@ func (d *daemon) serve(ctx context.Context) error {
 	defer d.close()
 	runCtx, stopLoop := context.WithCancel(context.Background())
 	defer stopLoop()
-	loop := make(chan error, 1)
-	go func() { loop <- d.coord.Run(runCtx, d.stored) }()
+	loop := &loop{done: make(chan struct{})}
+	go func() {
+		defer close(loop.done)
+		loop.err = d.coord.Run(runCtx, d.stored)
+	}()
 
 	err := d.openSockets()
 	if err == nil {
@@ -33,15 +36,19 @@ func (d *daemon) serve(ctx context.Context) error {
 	}
 	d.service.stop(context.Cause(d.ctx))
 	stopLoop()
-	if !errors.Is(err, errLoopEnded) {
-		<-loop
-	}
+	<-loop.done
+	err = errors.Join(loop.err, err)
 	d.log.Info("left", zap.Error(err))
-	switch {
-	case errors.Is(err, ErrShutdown), errors.Is(err, ErrIdle), errors.Is(err, context.Canceled):
+	if loop.err == nil && (errors.Is(err, ErrShutdown) || errors.Is(err, ErrIdle) || errors.Is(err, context.Canceled)) {
 		return nil
 	}
 	return err
+}
+
+// loop is the drain loop's goroutine; err may be read once done is closed.
+type loop struct {
+	done chan struct{}
+	err  error
 }
 
 // openSockets lets the children in, then the clients.
@@ -83,17 +90,14 @@ func writeToken(path string) (string, error) {
 	return token, nil
 }
 
-// errLoopEnded says that the drain loop ended by itself.
-var errLoopEnded = errors.New("the drain loop ended")
-
 // wait returns why to leave, after the children were seen to.
-func (d *daemon) wait(ctx context.Context, loop <-chan error) error {
+func (d *daemon) wait(ctx context.Context, loop *loop) error {
 	idle := time.NewTicker(max(d.opts.Idle/10, 50*time.Millisecond))
 	defer idle.Stop()
 	for {
 		select {
-		case err := <-loop:
-			return errors.Join(errLoopEnded, err)
+		case <-loop.done: // after a shutdown, or for want of a store
+			return ErrShutdown
 		case <-d.ctx.Done(): // a client's shutdown: it has waited for the children
 			return context.Cause(d.ctx)
 		case <-ctx.Done():
@@ -111,8 +115,8 @@ func (d *daemon) wait(ctx context.Context, loop <-chan error) error {
 func (d *daemon) endChildren() {
 	ctx, cancel := context.WithTimeout(context.Background(), shutdownTimeout)
 	defer cancel()
-	ended, left := d.coord.Shutdown(ctx, events.ShutdownRequest{Handover: d.opts.Handover})
-	d.log.Info("children seen to", zap.Int("ended", ended), zap.Int("left", left), zap.Bool("handover", d.opts.Handover))
+	ended, left, err := d.coord.Shutdown(ctx, events.ShutdownRequest{Handover: d.opts.Handover})
+	d.log.Info("children seen to", zap.Error(err), zap.Int("ended", ended), zap.Int("left", left), zap.Bool("handover", d.opts.Handover))
 }
 
 // idleFor is how long nobody needed the daemon; 0 while something lives.

@@ -125,14 +125,18 @@ func (s *service) addServices() error {
 // onEvent decodes, submits and returns; the coordinator answers.
 func (s *service) onEvent(kind events.Kind, r micro.Request) {
 	s.lastUse.Store(time.Now().UnixNano())
-	reply := responder{s.replies, r.Reply()}
+	reply, ok := s.replies.to(r.Reply())
+	if !ok {
+		s.log.Warn("request with a foreign reply subject dropped", zap.String("event", string(kind)))
+		return
+	}
 	event, err := events.DecodeRequest(kind, r.Data())
 	if err != nil {
 		reply.fail(err)
 		return
 	}
-	spawn, ok := event.(events.Spawn)
-	if !ok {
+	spawn, isSpawn := event.(events.Spawn)
+	if !isSpawn {
 		s.submit(event, reply)
 		return
 	}
@@ -168,7 +172,11 @@ func (s *service) submit(event events.SubagentEvent, reply responder) {
 // work answers a request that may take its time in a goroutine of its own.
 func (s *service) work(r micro.Request, handle func(context.Context, []byte) (any, *events.Error)) {
 	s.lastUse.Store(time.Now().UnixNano())
-	reply := responder{s.replies, r.Reply()}
+	reply, ok := s.replies.to(r.Reply())
+	if !ok {
+		s.log.Warn("request with a foreign reply subject dropped", zap.String("subject", r.Subject()))
+		return
+	}
 	data := r.Data()
 	s.wg.Go(func() {
 		value, err := handle(s.ctx, data)
