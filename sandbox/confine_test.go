@@ -27,7 +27,7 @@ const ordinaryUID = 65534
 // user, who needs a user namespace for it.
 func TestOrdinaryUser(t *testing.T) {
 	if os.Geteuid() != 0 {
-		t.Skip("these tests already run as an ordinary user")
+		t.Skip("needs root: these tests already run as an ordinary user")
 	}
 	probe, err := probeBinary()
 	require.NoError(t, err)
@@ -285,7 +285,7 @@ func TestConfinedFlood(t *testing.T) {
 	requireEnforceable(t)
 	s := Probe()
 	if s.Root && !s.PIDMax && s.Namespaces != NamespacesUser {
-		t.Skip("nothing in this kernel bounds the processes of root in a PID namespace")
+		t.Skip("needs kernel 6.14: nothing older bounds the processes of root in a PID namespace")
 	}
 	w := newWorld(t)
 	most := reservedPIDs + ProcessLimit

@@ -207,7 +207,7 @@ func TestDaemonStartsOnce(t *testing.T) {
 
 func TestReadOnlyState(t *testing.T) {
 	if os.Getuid() != 0 {
-		t.Skip("the check needs a user that it can take rights from: run as root")
+		t.Skip("needs root: a user that it can take rights from")
 	}
 	u := newUser(t, ordinaryUID)
 	state := filepath.Join(u.home, "state")

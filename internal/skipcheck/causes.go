@@ -19,7 +19,7 @@ type cause struct {
 
 // causes is the list of what may be skipped.
 var causes = []cause{
-	{regexp.MustCompile(`needs root|run as root`), func([]string) bool { return os.Geteuid() != 0 }},
+	{regexp.MustCompile(`needs root`), func([]string) bool { return os.Geteuid() != 0 }},
 	{regexp.MustCompile(`needs an ordinary user`), func([]string) bool { return os.Geteuid() == 0 }},
 	{regexp.MustCompile(`needs Linux`), func([]string) bool { return runtime.GOOS != "linux" }},
 	{regexp.MustCompile(`needs kernel (\d+)\.(\d+)`), func(g []string) bool {
