@@ -245,29 +245,6 @@ func limit(a []string) (string, error) {
 	return fmt.Sprintf("%d %d", l.Cur, l.Max), err
 }
 
-// flood starts up to n processes that wait, says how many it got, and ends them.
-func flood(a []string) (string, error) {
-	r, w, err := os.Pipe()
-	if err != nil {
-		return "", err
-	}
-	defer r.Close()
-	var started []*exec.Cmd
-	for range int(number(a[0])) {
-		cmd := exec.Command("/bin/sh", "-c", "read x")
-		cmd.Stdin = r
-		if err = cmd.Start(); err != nil {
-			break
-		}
-		started = append(started, cmd)
-	}
-	_ = w.Close()
-	for _, cmd := range started {
-		_ = cmd.Wait()
-	}
-	return strconv.Itoa(len(started)), err
-}
-
 // threads makes the runtime start n threads, so that status speaks of many.
 func threads(a []string) (string, error) {
 	n := int(number(a[0]))
