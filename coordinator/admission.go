@@ -13,7 +13,7 @@ import (
 
 // offer enters g into the round robin if it can be admitted from.
 func (s *State) offer(g *session) {
-	if g.ready || len(g.queue) == 0 || len(g.running) >= s.cfg.Limits.PerSession {
+	if g.ready || len(g.queue) == 0 || len(g.slots) >= s.cfg.Limits.PerSession {
 		return
 	}
 	g.ready = true
@@ -26,12 +26,12 @@ func (s *State) admit() {
 	if s.closing != nil || s.finished || s.storeError != nil {
 		return
 	}
-	for len(s.ready) > 0 && len(s.running) < s.cfg.Limits.Total {
+	for len(s.ready) > 0 && len(s.slots) < s.cfg.Limits.Total {
 		g := s.ready[0]
 		s.ready[0] = nil
 		s.ready = s.ready[1:]
 		g.ready = false
-		if len(g.queue) == 0 || len(g.running) >= s.cfg.Limits.PerSession {
+		if len(g.queue) == 0 || len(g.slots) >= s.cfg.Limits.PerSession {
 			continue
 		}
 		e := g.queue[0]

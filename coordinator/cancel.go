@@ -24,7 +24,7 @@ func (s *State) cancel(m Request, c events.Cancel) {
 		return
 	}
 	if !m.Caller.isChild() {
-		s.gate(c, selected)
+		w.gate = s.gate(c, selected)
 	}
 	o := stopOrder{reason: c.Reason, actor: c.Actor, kill: c.Kill, caller: true}
 	if o.reason == "" {
@@ -126,8 +126,9 @@ func defaultReason(c Caller, t events.CancelTarget) events.Reason {
 // gate refuses later spawns of the prompts that a cancel ended. What was
 // selected carries the gate in its record, and so does the youngest subagent of
 // a cancelled prompt; where there is no record the gate lasts as long as this
-// coordinator. A cancelled session gates the prompts seen so far.
-func (s *State) gate(c events.Cancel, selected []*subagent) {
+// coordinator. A cancelled session gates the prompts seen so far. The subagent
+// returned, if any, carries the gate and does not end by this cancel.
+func (s *State) gate(c events.Cancel, selected []*subagent) (carrier *subagent) {
 	session := c.ParentSessionID
 	switch {
 	case c.Target.Session:
@@ -139,15 +140,16 @@ func (s *State) gate(c events.Cancel, selected []*subagent) {
 		g := s.sessions[session]
 		if g == nil || g.prompts[key.prompt] == nil {
 			s.remember(key)
-			return
+			return nil
 		}
 		p := g.prompts[key.prompt]
 		p.gated = true
-		if len(selected) == 0 && !p.latest.rec.PromptGate {
-			selected = []*subagent{p.latest}
+		if len(selected) == 0 {
+			carrier = p.latest
+			selected = []*subagent{carrier}
 		}
 	default:
-		return
+		return nil
 	}
 	for _, e := range selected {
 		if e.prompt != nil && !e.rec.PromptGate {
@@ -155,6 +157,7 @@ func (s *State) gate(c events.Cancel, selected []*subagent) {
 			s.change(e).PromptGate = true
 		}
 	}
+	return carrier
 }
 
 // remember gates a prompt that has no record. The oldest such gate goes first.
@@ -199,6 +202,8 @@ type cancelWait struct {
 	targets  []cancelTarget
 	missing  []string
 	explicit bool
+	// gate must be durable too, if it is set.
+	gate *subagent
 }
 
 func (w *cancelWait) subjects() []*subagent {
@@ -208,10 +213,16 @@ func (w *cancelWait) subjects() []*subagent {
 			on = append(on, t.e)
 		}
 	}
+	if w.gate != nil {
+		on = append(on, w.gate)
+	}
 	return on
 }
 
 func (w *cancelWait) done() bool {
+	if g := w.gate; g != nil && g.refused == nil && (g.durable == nil || !g.durable.PromptGate) {
+		return false
+	}
 	for _, t := range w.targets {
 		if !t.e.endDurable() && t.e.refused == nil {
 			return false

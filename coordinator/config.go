@@ -7,7 +7,7 @@ import (
 )
 
 // Limits bound what runs and what waits. Slots are derived from the records
-// that are pending or active.
+// that are pending or active; a slot is free again once the end is durable.
 type Limits struct {
 	// PerSession and Total bound concurrent children.
 	PerSession int

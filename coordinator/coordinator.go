@@ -49,6 +49,7 @@ type Coordinator struct {
 
 	// Owned by the loop.
 	state    *State
+	rows     rows
 	finished bool
 	err      *events.Error
 }

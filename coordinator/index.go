@@ -14,8 +14,8 @@ type session struct {
 	all, live ordered
 	// queue holds the queued ones, first in first out.
 	queue []*subagent
-	// running holds the pending and active ones: the slots in use.
-	running map[*subagent]struct{}
+	// slots holds those that have a slot.
+	slots map[*subagent]struct{}
 	// ended are those whose end is durable, by the time of the end.
 	ended ordered
 	// unread are the durable ends that nobody acknowledged; deliverable, in end
@@ -88,7 +88,7 @@ func (x *index) session(id string) *session {
 		id:          id,
 		all:         ordered{compare: byCreation},
 		live:        ordered{compare: byCreation},
-		running:     make(map[*subagent]struct{}),
+		slots:       make(map[*subagent]struct{}),
 		ended:       ordered{compare: byEndTime},
 		unread:      make(map[*subagent]struct{}),
 		deliverable: ordered{compare: byEndOrder},

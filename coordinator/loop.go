@@ -30,22 +30,12 @@ func (c *Coordinator) Run(ctx context.Context, stored []Stored) error {
 	return nil
 }
 
-// source is where the loop takes its next message from, in order of precedence.
-type source int
-
-const (
-	fromInternal source = iota
-	fromIntake
-	fromTimers
-)
-
 // drain is the loop: answers of effects and ends of children first, then
 // commands, then due timers, at most [batch] of a kind in a row while the next
 // kind has something. So a finish beats a racing command and nothing starves.
 func (c *Coordinator) drain(ctx context.Context) {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
-	var row [fromTimers]int
 	for !c.finished {
 		if ctx.Err() != nil {
 			c.apply(Halt{Err: errShuttingDown()})
@@ -53,20 +43,8 @@ func (c *Coordinator) drain(ctx context.Context) {
 		}
 		now := c.cfg.Now()
 		c.beat.Store(now.UnixNano())
-		m, from := c.next(&row, now)
-		if m != nil {
+		if m := c.next(now); m != nil {
 			c.apply(m)
-			if from == fromTimers {
-				row = [fromTimers]int{}
-			} else {
-				row[from]++
-				clear(row[:from])
-			}
-			continue
-		}
-		if row != [fromTimers]int{} {
-			// The kinds after a full row had nothing: start over.
-			row = [fromTimers]int{}
 			continue
 		}
 		var timerC <-chan time.Time // nil while no timer is armed
@@ -84,21 +62,38 @@ func (c *Coordinator) drain(ctx context.Context) {
 }
 
 // next picks the next message, or none if there is nothing to do now.
-func (c *Coordinator) next(row *[fromTimers]int, now time.Time) (Message, source) {
-	if row[fromInternal] < batch {
+func (c *Coordinator) next(now time.Time) Message {
+	if m := c.pick(now); m != nil || c.rows == (rows{}) {
+		return m
+	}
+	// What comes after a full row had nothing: start over.
+	c.rows = rows{}
+	return c.pick(now)
+}
+
+// rows counts how many of a kind were taken in a row.
+type rows struct{ internal, intake int }
+
+// pick takes a message of the first kind whose row is not full. A message of one
+// kind begins the rows of those before it anew.
+func (c *Coordinator) pick(now time.Time) Message {
+	if c.rows.internal < batch {
 		if m, ok := c.internal.pop(); ok {
-			return m, fromInternal
+			c.rows.internal++
+			return m
 		}
 	}
-	if row[fromIntake] < batch {
+	if c.rows.intake < batch {
 		if m, ok := c.intake.pop(); ok {
-			return m, fromIntake
+			c.rows = rows{intake: c.rows.intake + 1}
+			return m
 		}
 	}
 	if at, armed := c.state.Next(); armed && !at.After(now) {
-		return Tick{}, fromTimers
+		c.rows = rows{}
+		return Tick{}
 	}
-	return nil, 0
+	return nil
 }
 
 // apply applies one message and hands its effects to the workers. None of it

@@ -52,7 +52,7 @@ func (s *State) closeIfDone() {
 	if c == nil || s.finished || len(s.unsettled) > 0 {
 		return
 	}
-	for e := range s.running {
+	for e := range s.slots {
 		if !c.handover || !e.released {
 			return
 		}
@@ -69,9 +69,11 @@ func (s *State) shutdownExpired() {
 
 func (s *State) answerClosing() {
 	c := s.closing
-	r := events.ShutdownReply{Left: len(s.running)}
+	var r events.ShutdownReply
 	for _, e := range c.live {
-		if !e.rec.Live() {
+		if e.rec.Live() {
+			r.Left++
+		} else {
 			r.Ended++
 		}
 	}

@@ -114,13 +114,13 @@ func (s *State) admissible(spec *events.Spec) *events.Error {
 	}
 	limits := s.cfg.Limits
 	g := s.sessions[req.ParentSessionID]
-	full := len(s.running) >= limits.Total || (g != nil && len(g.running) >= limits.PerSession)
+	full := len(s.slots) >= limits.Total || (g != nil && len(g.slots) >= limits.PerSession)
 	if full && len(s.queued) >= limits.QueueLength {
 		return events.Errorf(events.CodeLimit, events.LayerGate, "spawn %s: %d subagents run and %d wait, the queue's limit is %d",
-			spec.ID, len(s.running), len(s.queued), limits.QueueLength).
+			spec.ID, len(s.slots), len(s.queued), limits.QueueLength).
 			WithRemedy("wait for one to end, or raise the limits").
 			WithDetail("limit", "queue_length").WithDetail("max", strconv.Itoa(limits.QueueLength)).
-			WithDetail("queued", strconv.Itoa(len(s.queued))).WithDetail("running", strconv.Itoa(len(s.running)))
+			WithDetail("queued", strconv.Itoa(len(s.queued))).WithDetail("running", strconv.Itoa(len(s.slots)))
 	}
 	return nil
 }
@@ -131,7 +131,7 @@ func (s *State) create(spec *events.Spec, digest string) *subagent {
 	s.ordinals++
 	e := &subagent{id: spec.ID, ord: s.ordinals, spec: spec, dirty: true}
 	e.rec = &events.Record{
-		Schema: events.RecordSchema, ID: spec.ID, Run: spec.Run,
+		Schema: events.RecordSchema, ID: spec.ID, Run: spec.Run, Seq: 1,
 		Name: req.Name, Description: req.Description, SubagentType: req.SubagentType,
 		ParentSessionID: req.ParentSessionID, ParentPromptID: req.ParentPromptID,
 		ParentID: spec.ParentID, Depth: spec.Depth, ResumedFrom: req.ResumeFrom,

@@ -20,9 +20,9 @@ type State struct {
 	dirty []*subagent
 
 	index
-	// queued and running are derived from the records: see place.
-	queued  map[*subagent]struct{}
-	running map[*subagent]struct{}
+	// queued and slots are derived from the records: see place.
+	queued map[*subagent]struct{}
+	slots  map[*subagent]struct{}
 	// unsettled are those whose latest state is not durable.
 	unsettled map[*subagent]struct{}
 	// ready holds sessions that have a queue and a free slot, each once.
@@ -55,7 +55,7 @@ func NewState(cfg Config, epoch string) *State {
 		epoch:     epoch,
 		index:     newIndex(),
 		queued:    make(map[*subagent]struct{}),
-		running:   make(map[*subagent]struct{}),
+		slots:     make(map[*subagent]struct{}),
 		unsettled: make(map[*subagent]struct{}),
 		waits:     make(map[wait]struct{}),
 		leases:    make(map[string]*lease),
@@ -170,10 +170,10 @@ func (s *State) tick() {
 func (s *State) change(e *subagent) *events.Record {
 	if !e.dirty {
 		next := *e.rec
+		next.Seq++
 		e.rec, e.dirty = &next, true
 		s.dirty = append(s.dirty, e)
 	}
-	e.rec.Seq++
 	return e.rec
 }
 
@@ -183,6 +183,9 @@ func (s *State) move(e *subagent, to events.State, status events.Status, why Cau
 		return false
 	}
 	r := s.change(e)
+	if n := len(e.feed); n > 0 && e.feed[n-1].Seq == r.Seq {
+		r.Seq++ // two states in one message
+	}
 	r.State, r.Status = to, status
 	s.announce(e)
 	s.place(e)
@@ -208,14 +211,14 @@ func (s *State) announce(e *subagent) {
 func (s *State) place(e *subagent) {
 	g := e.session
 	delete(s.queued, e)
-	delete(s.running, e)
-	delete(g.running, e)
-	switch e.rec.State {
-	case events.StateQueued:
+	delete(s.slots, e)
+	delete(g.slots, e)
+	if e.rec.State == events.StateQueued {
 		s.queued[e] = struct{}{}
-	case events.StatePending, events.StateActive:
-		s.running[e] = struct{}{}
-		g.running[e] = struct{}{}
+	}
+	if e.holdsSlot() {
+		s.slots[e] = struct{}{}
+		g.slots[e] = struct{}{}
 	}
 	s.offer(g)
 }
@@ -256,6 +259,7 @@ func (s *State) persisted(r *events.Record) {
 		if !ended {
 			e.spec = nil
 			s.setLive(e, false)
+			s.place(e)
 		}
 		s.setUnread(e)
 	}
@@ -337,13 +341,17 @@ func errShuttingDown() *events.Error {
 // stats counts what is.
 func (s *State) stats() Stats {
 	st := Stats{
-		Queued: len(s.queued), Completed: len(s.all.items) - len(s.queued) - len(s.running),
+		Queued: len(s.queued), Completed: len(s.all.items) - len(s.queued) - len(s.slots),
 		Unsettled: len(s.unsettled), Waiting: len(s.waits),
 		LateReports: s.late, LateAcks: s.lateAcks,
 		StoreError: s.storeError, ShuttingDown: s.closing != nil || s.finished,
 	}
-	for e := range s.running {
-		if e.rec.State == events.StateActive {
+	for e := range s.slots {
+		r := e.rec
+		if !r.Live() {
+			r = e.durable
+		}
+		if r.State == events.StateActive {
 			st.Active++
 		} else {
 			st.Pending++

@@ -49,9 +49,17 @@ func (e *subagent) endDurable() bool { return e.durable != nil && !e.durable.Liv
 // settled reports whether the latest state is durable.
 func (e *subagent) settled() bool { return e.durable == e.rec }
 
-// running reports whether e holds a slot.
-func (e *subagent) running() bool {
-	return e.rec.State == events.StatePending || e.rec.State == events.StateActive
+// running reports whether e has or is getting a child.
+func (e *subagent) running() bool { return running(e.rec) }
+
+// holdsSlot reports whether e counts against the limits: it runs, or it has ended
+// and a restart would not know yet.
+func (e *subagent) holdsSlot() bool {
+	return e.running() || (!e.rec.Live() && e.durable != nil && running(e.durable))
+}
+
+func running(r *events.Record) bool {
+	return r.State == events.StatePending || r.State == events.StateActive
 }
 
 // isChild reports whether the caller is a subagent.
