@@ -12,13 +12,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/hayward-dev/hayward/internal/testkit"
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
 
 	"github.com/hayward-dev/hayward/events"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { testkit.LeakCheck(m) }
 
 func openRoot(t *testing.T) Root {
 	t.Helper()

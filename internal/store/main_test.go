@@ -7,9 +7,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/hayward-dev/hayward/internal/testkit"
 	"github.com/nats-io/nats.go"
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 	"go.uber.org/zap/zaptest/observer"
@@ -23,7 +23,7 @@ import (
 // deadline bounds every wait in these tests; it is reached only when they fail.
 const deadline = 60 * time.Second
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { testkit.LeakCheck(m) }
 
 // fixture is a state directory with a server, a store and its run directories.
 type fixture struct {
