@@ -29,6 +29,7 @@ var causes = []cause{
 	}},
 	{regexp.MustCompile(`needs Landlock ABI (\d+)`), func(g []string) bool { return landlockABI() < number(g[0]) }},
 	{regexp.MustCompile(`needs user namespaces`), func([]string) bool { return !userNamespaces() }},
+	{regexp.MustCompile(`needs the right to mount`), func([]string) bool { return !mayMount() }},
 	{regexp.MustCompile(`needs a writable cgroup v2`), func([]string) bool { return !writableCgroup() }},
 	{regexp.MustCompile(`needs the program ([A-Za-z0-9_.+-]+)`), func(g []string) bool {
 		_, err := exec.LookPath(g[0])

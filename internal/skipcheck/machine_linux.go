@@ -42,3 +42,10 @@ func writableCgroup() bool {
 	return unix.Access("/sys/fs/cgroup/cgroup.controllers", unix.R_OK) == nil &&
 		unix.Access("/sys/fs/cgroup/cgroup.procs", unix.W_OK) == nil
 }
+
+// mayMount reports whether the effective capabilities hold CAP_SYS_ADMIN.
+func mayMount() bool {
+	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+	var data [2]unix.CapUserData
+	return unix.Capget(&header, &data[0]) == nil && data[0].Effective&(1<<unix.CAP_SYS_ADMIN) != 0
+}

@@ -8,3 +8,4 @@ func kernel() (major, minor int) { return 0, 0 }
 func landlockABI() int           { return 0 }
 func userNamespaces() bool       { return false }
 func writableCgroup() bool       { return false }
+func mayMount() bool             { return false }
