@@ -118,12 +118,15 @@ func pointers[T any](list []T, of func(*T) *events.Snapshot) []*events.Snapshot 
 // outputs share what room there is, and if even none of them fits, what is
 // bulky beside them goes, with a warning.
 func (r *replier) complete(d *draft) (warnings []string, err *events.Error) {
+	ended := 0
 	for _, s := range d.snapshots {
-		if !s.Status.Terminal() {
+		if s.Status.Terminal() {
+			ended++
+		} else {
 			s.Progress = r.files.Progress(s.SubagentID)
 		}
 	}
-	share := events.MaxReplyOutput
+	share := min(events.MaxReplyOutput, room/max(ended, 1))
 	if d.output {
 		warnings = r.fill(d, share)
 	}
