@@ -119,9 +119,15 @@ func exitOf(t *testing.T, cmd *exec.Cmd) int {
 // subagent goes on.
 func release(t *testing.T, fifo string) {
 	t.Helper()
+	meet(t, fifo, os.O_WRONLY)
+}
+
+// meet opens a FIFO as soon as a subagent has opened its other side.
+func meet(t *testing.T, fifo string, flag int) {
+	t.Helper()
 	opened := make(chan error, 1)
 	go func() {
-		f, err := os.OpenFile(fifo, os.O_WRONLY, 0)
+		f, err := os.OpenFile(fifo, flag, 0)
 		if err == nil {
 			err = f.Close()
 		}
@@ -131,7 +137,7 @@ func release(t *testing.T, fifo string) {
 	case err := <-opened:
 		require.NoError(t, err)
 	case <-time.After(deadline):
-		t.Fatal("nobody reads the FIFO")
+		t.Fatal("nobody opens the other side of the FIFO")
 	}
 }
 
@@ -219,17 +225,20 @@ func TestInterruptTwice(t *testing.T) {
 	cmd, dir := verb(t, `
 [[subagent]]
 name = "stubborn"
-shell = "trap '' TERM; mkfifo never; read x <>never"
+shell = "trap '' TERM; mkfifo never; : >ready; read x <>never"
 [[subagent]]
 name = "later"
 shell = "true"
 needs = ["stubborn"]
 `)
+	ready := filepath.Join(dir, "ready")
+	require.NoError(t, syscall.Mkfifo(ready, 0o600))
 	terminal, err := pty.StartWithSize(cmd, &pty.Winsize{Cols: 80, Rows: 24})
 	require.NoError(t, err)
 	screen := read(terminal)
 	pid, err := strconv.Atoi(screen.wait(t, `running    stubborn\s+[0-9.]+s  pid (\d+)`)[1])
 	require.NoError(t, err)
+	meet(t, ready, os.O_RDONLY)
 	_, err = terminal.Write([]byte{3})
 	require.NoError(t, err)
 	screen.wait(t, `interrupted: ending 1 subagent; interrupt again to kill`)
