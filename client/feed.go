@@ -62,17 +62,28 @@ func (f *Feed) subscribe(ctx context.Context, subject string) error {
 	if err != nil {
 		return f.c.sendError(subject, err)
 	}
-	flush, cancel := context.WithTimeout(ctx, callTimeout)
-	defer cancel()
-	if err := f.c.nc.FlushWithContext(flush); err != nil {
+	if err := f.c.flush(ctx); err != nil {
 		_ = sub.Unsubscribe() // the first error leads
-		if ctx.Err() != nil {
-			return context.Cause(ctx)
-		}
-		return errors.Join(errLost, err)
+		return err
 	}
 	f.sub = sub
 	return nil
+}
+
+// flush returns once the server has taken what was sent before.
+func (c *Client) flush(ctx context.Context) error {
+	limited, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	err := c.nc.FlushWithContext(limited)
+	switch {
+	case err == nil:
+		return nil
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case errors.Is(err, nats.ErrConnectionClosed) && c.nc.IsClosed():
+		return errClosed("flush")
+	}
+	return errors.Join(errLost, err)
 }
 
 // Next returns the next event, or [ErrFeedGap] after the last one before the gap.
@@ -106,16 +117,30 @@ func (f *Feed) take(ctx context.Context) (*nats.Msg, error) {
 	case msg := <-f.msgs:
 		return msg, nil
 	case <-f.lost:
-		_, up := f.c.link.state()
-		if err := f.c.awaitLink(ctx, up); err != nil {
-			return nil, err
-		}
-		f.lost, _ = f.c.link.state()
-		return nil, ErrFeedGap
+		return nil, f.resume(ctx)
 	case <-f.c.closed:
 		return nil, errClosed("feed")
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
+	}
+}
+
+// resume waits until the feed goes on after a broken connection, and tells of
+// the gap: what happens after it returned is seen.
+func (f *Feed) resume(ctx context.Context) error {
+	var p pacer
+	for {
+		if err := f.c.standBy(ctx, &p); err != nil {
+			return err
+		}
+		f.lost, _ = f.c.link.state()
+		err := f.c.flush(ctx)
+		if err == nil {
+			return ErrFeedGap
+		}
+		if !lost(err) {
+			return err
+		}
 	}
 }
 

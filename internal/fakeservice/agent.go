@@ -16,6 +16,9 @@ func (a *Agent) snapshot() events.Snapshot {
 	s.Output.Bytes = int64(a.logs["stdout"].Len())
 	if a.ended() {
 		s.Output.Text = a.logs["stdout"].String()
+		if n := len(s.Output.Text); n > events.MaxReplyOutput {
+			s.Output.Text, s.Output.Truncated = s.Output.Text[n-events.MaxReplyOutput:], true
+		}
 		s.StderrTail = a.logs["stderr"].String()
 	}
 	return s
