@@ -260,6 +260,17 @@ func (l *link) state() (lost, up <-chan struct{}) {
 	return l.lost, l.up
 }
 
+// connected reports whether there is a connection now.
+func (c *Client) connected() bool {
+	lost, _ := c.link.state()
+	select {
+	case <-lost:
+		return false
+	default:
+		return true
+	}
+}
+
 // dialer connects to a unix socket whatever address it is given. Only the
 // connecting goroutine of the NATS client uses it, except lastError, which is
 // called after that goroutine gave up.

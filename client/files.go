@@ -176,6 +176,20 @@ func (p *stdinPump) send(ctx context.Context, parts <-chan stdinPart) error {
 	return nil
 }
 
+// notYet tells the answers that mean that the command has not taken the bytes
+// and may take them later.
+func notYet(err error) bool {
+	e := events.AsError(err)
+	if e == nil {
+		return false
+	}
+	switch e.Code {
+	case events.CodeTimeout, events.CodeNotRunning, events.CodeBusy, events.CodeUnreachable:
+		return true
+	}
+	return false
+}
+
 // deliver sends data at the pump's offset until all of it was taken. A command
 // that does not read yet makes it wait; ctx ends with the command.
 func (p *stdinPump) deliver(ctx context.Context, data []byte, eof bool) error {
@@ -185,7 +199,7 @@ func (p *stdinPump) deliver(ctx context.Context, data []byte, eof bool) error {
 		switch {
 		case ctx.Err() != nil:
 			return nil
-		case events.HasCode(err, events.CodeTimeout), events.HasCode(err, events.CodeNotRunning), events.HasCode(err, events.CodeBusy):
+		case p.c.connected() && notYet(err):
 			// Its pipe is full, or it has not started: the same bytes again.
 		case err != nil:
 			return fmt.Errorf("send the input of %s: %w", p.id, err)
