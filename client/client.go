@@ -139,6 +139,16 @@ func connectError(o Options, err, dialErr, tokenErr error) error {
 	return events.Errorf(events.CodeUnreachable, events.LayerCoordinator, "connect to the coordinator on %s: %w", o.Socket, err)
 }
 
+// Listening reports whether somebody accepts connections on a socket now.
+func Listening(socket string) bool {
+	conn, err := dialUnix(socket, time.Now().Add(connectTimeout))
+	if err != nil {
+		return false
+	}
+	_ = conn.Close() // nothing was said on it
+	return true
+}
+
 // Close ends the connection and every call that uses it.
 func (c *Client) Close() error {
 	c.nc.Close()

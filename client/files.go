@@ -54,17 +54,37 @@ func (c *Client) CopyTranscript(ctx context.Context, w io.Writer, r events.FileR
 }
 
 func (c *Client) copyFile(ctx context.Context, w io.Writer, endpoint string, r events.FileRequest) (int64, error) {
+	next := r.Offset
+	err := c.eachPart(ctx, endpoint, r, func(part events.FileReply) error {
+		if _, err := w.Write(part.Data); err != nil {
+			return &writeError{fmt.Errorf("write the output of %s: %w", r.ID, err)}
+		}
+		next = part.Next
+		return nil
+	})
+	return next, err
+}
+
+// EachLogPart is CopyLog for a reader of its parts. An error of each ends it and
+// is returned.
+func (c *Client) EachLogPart(ctx context.Context, r events.FileRequest, each func(events.FileReply) error) error {
+	return c.eachPart(ctx, events.FilesLogs, r, each)
+}
+
+func (c *Client) eachPart(ctx context.Context, endpoint string, r events.FileRequest, each func(events.FileReply) error) error {
 	size := int64(-1)
 	for {
 		part, err := c.readFile(ctx, endpoint, r)
 		if err != nil {
-			return r.Offset, err
+			return err
 		}
 		if part.Next != part.Offset+int64(len(part.Data)) {
-			return r.Offset, events.Errorf(events.CodeInternal, events.LayerCoordinator, "%s of %s: %d bytes between offsets %d and %d", endpoint, r.ID, len(part.Data), part.Offset, part.Next)
+			return events.Errorf(events.CodeInternal, events.LayerCoordinator, "%s of %s: %d bytes between offsets %d and %d", endpoint, r.ID, len(part.Data), part.Offset, part.Next)
 		}
-		if _, err := w.Write(part.Data); err != nil {
-			return r.Offset, &writeError{fmt.Errorf("write the output of %s: %w", r.ID, err)}
+		if len(part.Data) > 0 {
+			if err := each(part); err != nil {
+				return err
+			}
 		}
 		r.Offset, r.Tail = part.Next, nil
 		if part.SubagentID != "" {
@@ -75,9 +95,9 @@ func (c *Client) copyFile(ctx context.Context, w io.Writer, endpoint string, r e
 		}
 		switch {
 		case part.EOF:
-			return r.Offset, nil
+			return nil
 		case !r.Follow && (r.Offset >= size || len(part.Data) == 0):
-			return r.Offset, nil
+			return nil
 		}
 	}
 }

@@ -1,0 +1,2 @@
+package main
+func (a *app) doctorCommand() *cobra.Command { return nil }
