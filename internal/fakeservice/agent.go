@@ -185,6 +185,7 @@ func (c *Coordinator) readFile(r *Request, q events.FileRequest, stream string) 
 	if q.Tail != nil {
 		q.Offset = tail(data, *q.Tail)
 	}
+	q.Offset = min(q.Offset, int64(len(data)))
 	end := min(len(data), int(q.Offset)+events.MaxChunk)
 	if q.Max > 0 {
 		end = min(end, int(q.Offset)+q.Max)
