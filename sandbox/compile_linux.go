@@ -95,7 +95,7 @@ func (p *Plan) compileWorkspace(r Request, s Support) *events.Error {
 	}
 	if b.Flags&layout.FlagMountNS != 0 && s.MountTrees {
 		b.Flags |= layout.FlagMounts
-		sockets, err := hostSockets(paths.exempt())
+		sockets, err := hostSockets(append(paths.servers(), paths.hidden...))
 		if err != nil {
 			return pathError("%w", err)
 		}
@@ -180,22 +180,6 @@ func (p *Plan) seal(policy string, key filterKey, rules *ruleset) (e *events.Err
 		}
 	}
 	return nil
-}
-
-// exempt are the directories whose sockets are not hidden: what the child may
-// write on purpose, and what is hidden anyway.
-func (r *roots) exempt() []string {
-	var out []string
-	for _, w := range r.writable {
-		shared := false
-		for _, t := range sharedTemp {
-			shared = shared || w == t
-		}
-		if !shared || w == r.workspace {
-			out = append(out, w)
-		}
-	}
-	return append(out, r.hidden...)
 }
 
 // mountOps are the operations of workspace in their order. Inputs come before

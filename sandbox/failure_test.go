@@ -246,3 +246,25 @@ func TestOff(t *testing.T) {
 	require.Equal(t, 125, o.state.ExitCode())
 	require.NoFileExists(t, w.outside+"/ran")
 }
+
+// TestFailNothingWithoutReader starts a child whose coordinator has died: it
+// confines itself and goes on.
+func TestFailNothingWithoutReader(t *testing.T) {
+	for _, profile := range []string{Workspace, Off} {
+		t.Run(profile, func(t *testing.T) {
+			if profile != Off {
+				requireEnforceable(t)
+			}
+			w := newWorld(t)
+			r := w.request()
+			r.Profile = profile
+			p := compile(t, r, Probe())
+			read, write := pipe(t)
+			require.NoError(t, read.Close())
+			defer write.Close()
+			o := w.run(t, p, launch{files: map[int]*os.File{handoff.FDStatus: write}}, "create|"+w.workspace+"/ran")
+			require.Zero(t, o.state.ExitCode(), o.stderr)
+			require.FileExists(t, w.workspace+"/ran")
+		})
+	}
+}

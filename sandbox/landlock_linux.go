@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"sort"
 	"strings"
 
@@ -72,8 +73,8 @@ func workspaceRules(abi int, r *roots) ruleset {
 	rs.rules = append(rs.rules, access{path: "/", rights: accessRead})
 	for _, w := range r.writable {
 		rights := write
-		if w == r.workspace || w == r.temp {
-			rights |= ll.AccessFSResolveUnix // a development server's own sockets
+		if slices.Contains(r.servers(), w) {
+			rights |= ll.AccessFSResolveUnix
 		}
 		rs.rules = append(rs.rules, access{path: w, rights: rights})
 	}

@@ -13,9 +13,11 @@ import (
 // symbolic link in any component.
 type roots struct {
 	workspace string
-	temp      string
-	cache     string
-	bus       string
+	// wide is true for a workspace that was opened on purpose only.
+	wide  bool
+	temp  string
+	cache string
+	bus   string
 	// writable are all writable roots, sorted; outermost those below no other.
 	writable, outermost []string
 	// hidden are the topmost hidden directories, sorted.
@@ -51,6 +53,9 @@ func resolveRoots(r Request) (*roots, *events.Error) {
 	out.cache = dir("cache root", r.CacheRoot)
 	out.bus = dir("bus directory", r.Bus)
 	cwd := dir("working directory", r.Cwd)
+	if e == nil && r.ChildBinary != "" {
+		_, e = canonicalFile("child binary", r.ChildBinary)
+	}
 	var added, hidden []string
 	for _, d := range r.AddDirs {
 		added = append(added, dir("added directory", d))
@@ -63,8 +68,10 @@ func resolveRoots(r Request) (*roots, *events.Error) {
 	}
 	out.hidden = topmost(hidden)
 
-	if e := checkWorkspace(out.workspace, canonicalHome(r.Home), out.hidden, added); e != nil {
-		return nil, e
+	if e := checkWorkspace(out.workspace, canonicalHome(r.Home), out.hidden); e != nil {
+		if out.wide = slices.Contains(added, out.workspace); !out.wide {
+			return nil, e
+		}
 	}
 	out.writable = append(append(out.writable, out.workspace, out.temp), added...)
 	if out.cache != "" {
@@ -90,12 +97,8 @@ func resolveRoots(r Request) (*roots, *events.Error) {
 	return out, e
 }
 
-// checkWorkspace refuses workspaces that would open more than anyone means to
-// unless they were named on purpose.
-func checkWorkspace(workspace, home string, hidden, added []string) *events.Error {
-	if slices.Contains(added, workspace) {
-		return nil
-	}
+// checkWorkspace refuses workspaces that would open more than anyone means to.
+func checkWorkspace(workspace, home string, hidden []string) *events.Error {
 	why := ""
 	switch {
 	case workspace == "/":
@@ -174,6 +177,16 @@ func canonicalHome(home string) string {
 		return resolved
 	}
 	return home
+}
+
+// servers are the directories whose sockets stay within reach: what runs inside
+// listens there.
+func (r *roots) servers() []string {
+	out := []string{r.temp}
+	if !r.wide {
+		out = append(out, r.workspace)
+	}
+	return out
 }
 
 // within reports whether path is dir or lies below it.

@@ -9,9 +9,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/hayward-dev/hayward/internal/testkit"
 	"github.com/nats-io/nats.go"
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
 
@@ -26,7 +26,7 @@ func TestMain(m *testing.M) {
 	if dialAsOtherUser() {
 		return
 	}
-	goleak.VerifyTestMain(m)
+	testkit.LeakCheck(m)
 }
 
 // fixture is a server with both sockets.

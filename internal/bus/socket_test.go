@@ -57,7 +57,7 @@ func runAs(t *testing.T, uid uint32, socket string) string {
 
 func TestOtherUserIsRefused(t *testing.T) {
 	if os.Geteuid() != 0 {
-		t.Skip("only root can make a process of another user")
+		t.Skip("needs root: a process of another user")
 	}
 	f := start(t, nil)
 	f.SetClientToken("secret")

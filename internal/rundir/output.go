@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 	"unicode/utf8"
 
@@ -26,12 +25,16 @@ func (d *Dir) Output(name string, limit, head, tail int) (events.Output, error) 
 	if err != nil {
 		return events.Output{}, err
 	}
-	text, size, err := excerpt(f, int64(max(limit, 0)), int64(max(head, 0)), int64(max(tail, 0)))
+	st, err := f.Stat()
+	var part cut
+	if err == nil {
+		out.Bytes = st.Size()
+		part, err = excerpt(f, out.Bytes, int64(max(limit, 0)), int64(max(head, 0)), int64(max(tail, 0)))
+	}
 	if err := errors.Join(err, f.Close()); err != nil {
 		return events.Output{}, d.failed("read", name, err)
 	}
-	out.Bytes = size
-	out.Text, out.Encoding, out.Truncated = text.render(size)
+	out.Text, out.Encoding, out.Truncated = part.render(out.Bytes)
 	return out, nil
 }
 
@@ -41,24 +44,17 @@ type cut struct {
 	whole      bool
 }
 
-func excerpt(f *os.File, limit, head, tail int64) (cut, int64, error) {
-	st, err := f.Stat()
-	if err != nil {
-		return cut{}, 0, err
+func excerpt(f io.ReaderAt, size, limit, head, tail int64) (c cut, err error) {
+	if c.whole = size <= limit; c.whole {
+		c.head, err = readRange(f, 0, size)
+		return c, err
 	}
-	size := st.Size()
 	head = min(head, limit)
 	tail = min(tail, limit-head)
-	if size <= limit {
-		b, err := readRange(f, 0, size)
-		return cut{head: b, whole: true}, size, err
+	if c.head, err = readRange(f, 0, head); err == nil {
+		c.tail, err = readRange(f, size-tail, tail)
 	}
-	h, err := readRange(f, 0, head)
-	if err != nil {
-		return cut{}, 0, err
-	}
-	t, err := readRange(f, size-tail, tail)
-	return cut{head: h, tail: t}, size, err
+	return c, err
 }
 
 // render joins the parts. size is that of the whole file.

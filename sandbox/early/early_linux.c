@@ -158,9 +158,10 @@ __attribute__((constructor)) static void hw_early(void)
 		// A best-effort plan goes on; the record says without what.
 		hw_record(s->number, err != 0, err, value);
 	}
-	if (sigaction(SIGPIPE, &before, NULL))
-		fail(HW_STEP_CONFINED, errno, 0);
 	hw_enforced = (plan.header->flags & HW_FLAG_ENFORCED) != 0;
 	hw_confined = 1;
+	// Still without a reader this record must not end us.
 	hw_record(HW_STEP_CONFINED, 0, 0, 0);
+	if (sigaction(SIGPIPE, &before, NULL))
+		_exit(HW_EXIT_FAILED);
 }

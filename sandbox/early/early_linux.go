@@ -3,7 +3,7 @@
 package early
 
 /*
-#cgo CFLAGS: -std=gnu11 -Wall -Wextra -Wno-unused-function
+#cgo CFLAGS: -std=gnu11 -Wall -Wextra
 #include "early.h"
 */
 import "C"

@@ -63,7 +63,7 @@ static int held[HW_MAX_OPS];
 // open_path returns an O_PATH descriptor, or -1 with errno set.
 static int open_path(const char *path)
 {
-	struct how how = { O_PATH | O_CLOEXEC | O_NOFOLLOW, 0, NO_SYMLINKS | NO_MAGICLINKS };
+	struct how how = { O_PATH | O_CLOEXEC, 0, NO_SYMLINKS | NO_MAGICLINKS };
 	return (int)syscall(SYS_openat2, AT_FDCWD, path, &how, sizeof how);
 }
 

@@ -48,10 +48,6 @@ func main() {
 		err = supervise(os.Args[2:])
 	case "act":
 		err = act(os.Args[2:])
-	case "pause":
-		// Holds a process slot until its stdin is closed.
-		_, err = os.Stdin.Read(make([]byte, 1))
-		err = nil
 	default:
 		err = fmt.Errorf("unknown role %q", os.Args[1])
 	}
