@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -24,6 +25,18 @@ var (
 func Child(t testing.TB) string {
 	t.Helper()
 	return child.path(t)
+}
+
+// BuildChild is [Child] for callers that have no test yet.
+func BuildChild() (string, error) { return child.get() }
+
+// ModuleRoot returns the directory of the module that is tested.
+func ModuleRoot() (string, error) {
+	out, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}").Output()
+	if err != nil {
+		return "", fmt.Errorf("find the module's directory: %w", err)
+	}
+	return strings.TrimSpace(string(out)), nil
 }
 
 // BareChild returns the path of the supervisor without its constructor.
@@ -45,11 +58,20 @@ type build struct {
 
 func (b *build) path(t testing.TB) string {
 	t.Helper()
-	b.once.Do(func() { b.made, b.err = b.make() })
-	if b.err != nil {
-		t.Fatalf("build %s: %v", b.pkg, b.err)
+	path, err := b.get()
+	if err != nil {
+		t.Fatal(err)
 	}
-	return b.made
+	return path
+}
+
+func (b *build) get() (string, error) {
+	b.once.Do(func() {
+		if b.made, b.err = b.make(); b.err != nil {
+			b.err = fmt.Errorf("build %s: %w", b.pkg, b.err)
+		}
+	})
+	return b.made, b.err
 }
 
 // make builds into a directory that all test processes of the user share: go
