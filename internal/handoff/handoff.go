@@ -65,7 +65,8 @@ func (s Step) String() string {
 // Record is one status record: 16 bytes, little endian, written in one write.
 type Record struct {
 	Step Step
-	// Skipped is 1 when the plan did not ask for the step.
+	// Skipped is 1 when the plan did not ask for the step or, with an Errno, when
+	// a best-effort plan went on without it. The end of a step is its last record.
 	Skipped uint16
 	// Errno is 0 or why the step failed; Value is then the index of the plan's
 	// operation that failed (mounts).

@@ -1,0 +1,63 @@
+package main
+
+import (
+	"github.com/spf13/cobra"
+)
+
+const rootHelp = `Hayward runs subagents: sandboxed child processes that work in parallel, are
+watched, can be waited for and cancelled, and whose results are kept.
+
+The verbs talk to a daemon that starts by itself when it is needed and leaves
+when nobody has needed it for 15 minutes. Closing a terminal ends nothing.
+
+Where an ID is asked for, a subagent's name or the last four or more characters
+of its id will do.`
+
+const rootExamples = `  hayward spawn -- make test
+  hayward spawn --detach --name docs -- make docs
+  hayward ps
+  hayward wait docs
+  hayward logs -f docs
+  hayward run plan.toml`
+
+// The groups of the help.
+const (
+	groupWork  = "work"
+	groupSee   = "see"
+	groupOwner = "owner"
+)
+
+func (a *app) rootCommand() *cobra.Command {
+	root := &cobra.Command{
+		Use:           "hayward",
+		Short:         "Run sandboxed subagents in parallel",
+		Long:          rootHelp + "\n\n" + exitHelp,
+		Example:       rootExamples,
+		Args:          cobra.NoArgs,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		Version:       versionLine(),
+		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	root.SetVersionTemplate("{{.Version}}\n")
+	root.PersistentFlags().BoolVar(&a.json, "json", false, "print JSON on stdout")
+	root.AddGroup(
+		&cobra.Group{ID: groupWork, Title: "Work:"},
+		&cobra.Group{ID: groupSee, Title: "Look:"},
+		&cobra.Group{ID: groupOwner, Title: "The daemon and this program:"},
+	)
+	root.SetHelpCommandGroupID(groupOwner)
+	root.SetCompletionCommandGroupID(groupOwner)
+	for group, commands := range map[string][]*cobra.Command{
+		groupWork:  {a.spawnCommand(), a.runCommand(), a.waitCommand(), a.cancelCommand()},
+		groupSee:   {a.queryCommand(), a.psCommand(), a.completionsCommand(), a.outstandingCommand(), a.logsCommand(), a.transcriptCommand(), a.inspectCommand()},
+		groupOwner: {a.serveCommand(), a.shutdownCommand(), a.doctorCommand(), a.versionCommand()},
+	} {
+		for _, c := range commands {
+			c.GroupID = group
+			root.AddCommand(c)
+		}
+	}
+	root.AddCommand(a.manCommand())
+	return root
+}

@@ -1,0 +1,115 @@
+package main
+
+import (
+	"context"
+	"io"
+	"os"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+
+	"github.com/hayward-dev/hayward/events"
+	"github.com/hayward-dev/hayward/internal/daemon"
+)
+
+// serveFlags are the flags of serve.
+type serveFlags struct {
+	options daemon.Options
+	level   string
+	readyFD int
+}
+
+func (a *app) serveCommand() *cobra.Command {
+	var f serveFlags
+	cmd := &cobra.Command{
+		Use:   "serve",
+		Short: "Run the daemon in the foreground",
+		Long: `Run the daemon in the foreground until SIGINT or SIGTERM.
+
+Other verbs start a daemon by themselves, so this is for service managers and for
+settings of your own. It ends its subagents before it leaves, unless --handover
+leaves them running for the next daemon. Its log is on stderr.`,
+		Example: `  hayward serve
+  hayward serve --max-per-session 8 --max-total 64
+  hayward serve --tcp 127.0.0.1:4222 --handover`,
+		Args: cobra.NoArgs,
+		RunE: a.verb(func(ctx context.Context, _ *cobra.Command, _ []string) error { return a.serve(ctx, f) }),
+	}
+	flags := cmd.Flags()
+	flags.DurationVar(&f.options.Idle, "idle", 0, "leave after that long without a request and a live subagent (0: never)")
+	flags.StringVar(&f.options.TCP, "tcp", "", "listen on `HOST:PORT` as well, for other NATS clients")
+	flags.IntVar(&f.options.MaxPerSession, "max-per-session", 0, "subagents of one session that run at once (0: the default)")
+	flags.IntVar(&f.options.MaxTotal, "max-total", 0, "subagents that run at once (0: the default)")
+	flags.DurationVar(&f.options.Grace, "grace", 0, "time between SIGTERM and SIGKILL for a command (0: the default)")
+	flags.DurationVar(&f.options.StartTimeout, "start-timeout", 0, "time until a subagent must run (0: the default)")
+	flags.BoolVar(&f.options.SyncAlways, "sync-always", false, "make every record survive a power cut")
+	flags.BoolVar(&f.options.Handover, "handover", false, "leave subagents running at the end, for the next daemon")
+	flags.StringVar(&f.level, "log-level", "info", "debug, info, warn or error")
+	flags.IntVar(&f.readyFD, "ready-fd", 0, "descriptor to say on that the daemon is ready, or why it is not")
+	if err := flags.MarkHidden("ready-fd"); err != nil {
+		panic(err) // the flag is defined above
+	}
+	return cmd
+}
+
+func (a *app) serve(ctx context.Context, f serveFlags) error {
+	var ready *os.File
+	if f.readyFD > 0 {
+		ready = os.NewFile(uintptr(f.readyFD), "ready")
+		syscall.CloseOnExec(f.readyFD)
+		defer ready.Close()
+	}
+	err := a.serveUntil(ctx, f, ready)
+	if ready != nil && err != nil {
+		// Whoever started this may be gone, and the log has it as well.
+		if b, encodeErr := events.MarshalRecord(events.AsError(err)); encodeErr == nil {
+			_, _ = ready.Write(append(b, '\n'))
+		}
+	}
+	return err
+}
+
+func (a *app) serveUntil(ctx context.Context, f serveFlags, ready *os.File) error {
+	level, err := zapcore.ParseLevel(f.level)
+	if err != nil {
+		return usage("--log-level: %w", err)
+	}
+	for name, v := range map[string]int64{
+		"--max-per-session": int64(f.options.MaxPerSession), "--max-total": int64(f.options.MaxTotal),
+		"--grace": int64(f.options.Grace), "--start-timeout": int64(f.options.StartTimeout), "--idle": int64(f.options.Idle),
+	} {
+		if v < 0 {
+			return usage("%s must not be negative", name)
+		}
+	}
+	o := f.options
+	if o.Paths, err = a.paths(); err != nil {
+		return err
+	}
+	o.Version = buildVersion()
+	o.Log = newLog(a.stderr, level)
+	o.Ready = func() {
+		if ready == nil {
+			return
+		}
+		// Whoever started this may be gone; the daemon serves the others.
+		_, _ = io.WriteString(ready, readyLine)
+		_ = ready.Close()
+	}
+	// A signal is the ordinary end of a daemon, so it is not told why.
+	plain, leave := context.WithCancel(context.WithoutCancel(ctx))
+	defer leave()
+	defer context.AfterFunc(ctx, leave)()
+	return runDaemon(plain, o)
+}
+
+// newLog logs to w, one line for each entry.
+func newLog(w io.Writer, level zapcore.Level) *zap.Logger {
+	config := zap.NewProductionEncoderConfig()
+	config.EncodeTime = zapcore.TimeEncoderOfLayout(time.RFC3339Nano)
+	config.EncodeLevel = zapcore.CapitalLevelEncoder
+	return zap.New(zapcore.NewCore(zapcore.NewConsoleEncoder(config), zapcore.Lock(zapcore.AddSync(w)), level))
+}

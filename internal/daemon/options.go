@@ -1,0 +1,34 @@
+package daemon
+
+import (
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/hayward-dev/hayward/internal/paths"
+)
+
+// Options configure one daemon. Zero values mean the documented defaults.
+type Options struct {
+	Paths paths.Paths
+	// Version is shown by status.
+	Version string
+	// Idle ends the daemon after that long without a client's request and without
+	// a live subagent. 0: never.
+	Idle time.Duration
+	// TCP is host:port of an additional listener. Empty: none.
+	TCP string
+	// MaxPerSession and MaxTotal bound the children that run at once.
+	MaxPerSession, MaxTotal int
+	// Grace is how long a command gets between SIGTERM and SIGKILL.
+	Grace time.Duration
+	// StartTimeout is how long a child may take until its runner was started.
+	StartTimeout time.Duration
+	// SyncAlways makes each record survive a power cut.
+	SyncAlways bool
+	// Handover leaves children running when Run's context ends.
+	Handover bool
+	Log      *zap.Logger
+	// Ready is called once clients can connect.
+	Ready func()
+}

@@ -1,0 +1,185 @@
+package plan
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"golang.org/x/term"
+
+	"github.com/hayward-dev/hayward/events"
+)
+
+// The exit codes of [Command].
+const (
+	ExitCompleted   = 0   // every subagent completed
+	ExitFailed      = 1   // some subagent did not
+	ExitBadPlan     = 2   // the plan or a flag is bad; nothing was started
+	ExitOwnError    = 125 // no coordinator, or our own output failed
+	ExitInterrupted = 130 // interrupted, and every process is gone
+)
+
+// Flags are what the verb run takes.
+type Flags struct {
+	// Path is the plan file.
+	Path string
+	// Jobs is -j; 0 leaves it to the plan.
+	Jobs int
+	// JSON prints the summary as one object instead of the table and output.
+	JSON bool
+	// Env is the base environment of every subagent.
+	Env map[string]string
+	// LookupEnv resolves pass_env and NO_COLOR. Default: [os.LookupEnv].
+	LookupEnv func(string) (string, bool)
+}
+
+// Stdio is where data and progress go. They may be terminals.
+type Stdio struct {
+	Out io.Writer // data
+	Err io.Writer // progress
+}
+
+// Connect reaches a coordinator. It is called once the plan is known to be
+// good, so a bad plan starts no daemon.
+type Connect func(ctx context.Context) (Runner, error)
+
+// Command is the body of the verb run and returns its exit code.
+//
+// Command handles the signals itself, so ctx must not be one that they end. The
+// first SIGINT or SIGTERM, or the end of ctx, ends the run gracefully, a
+// second one kills; Command returns when everything is gone. SIGHUP detaches: a
+// run whose terminal was closed starts its later subagents all the same and ends
+// when they have, silently.
+func Command(ctx context.Context, f Flags, connect Connect, stdio Stdio) int {
+	if f.LookupEnv == nil {
+		f.LookupEnv = os.LookupEnv
+	}
+	signals := catchSignals()
+	defer signals.stop()
+	return command(ctx, f, connect, stdio, signals)
+}
+
+func command(ctx context.Context, f Flags, connect Connect, stdio Stdio, signals *signals) int {
+	if f.Jobs < 0 || f.Jobs > MaxJobs {
+		return complain(stdio, ExitBadPlan, fmt.Errorf("-j %d is not between 1 and %d", f.Jobs, MaxJobs))
+	}
+	p, err := Load(f.Path)
+	if err != nil {
+		return complain(stdio, ExitBadPlan, err)
+	}
+	runner, code := reach(ctx, connect, signals, stdio)
+	if runner == nil {
+		return code
+	}
+	onTerminal := isTerminal(stdio.Out)
+	d := newDisplayFor(stdio.Err, f.LookupEnv)
+	summary, err := p.Run(ctx, runner, Options{
+		Jobs: f.Jobs, Env: f.Env, LookupEnv: f.LookupEnv, Observer: d, Interrupt: signals.interrupts,
+	})
+	d.close()
+	code = summary.exitCode(err)
+	if err != nil {
+		complain(stdio, code, err)
+	}
+	complain(stdio, code, errors.New(summary.Line()))
+	// The work is done, so what is left obeys the next interrupt at once.
+	printing, cancel := signals.context(context.WithoutCancel(ctx))
+	defer cancel()
+	err = p.print(printing, f, runner, summary, stdio.Out)
+	var gone *writeError
+	switch {
+	case err == nil:
+		return code
+	case errors.As(err, &gone) && (onTerminal || signals.hungUp()):
+		return code // the terminal was closed: nobody is left to tell
+	case printing.Err() != nil:
+		return complain(stdio, ExitInterrupted, err)
+	}
+	return complain(stdio, ExitOwnError, err)
+}
+
+// reach connects; without a runner, code is how Command ends.
+func reach(ctx context.Context, connect Connect, s *signals, stdio Stdio) (runner Runner, code int) {
+	ctx, cancel := s.context(ctx)
+	defer cancel()
+	runner, err := connect(ctx)
+	switch {
+	case err == nil:
+		return runner, ExitCompleted
+	case ctx.Err() != nil:
+		return nil, complain(stdio, ExitInterrupted, err)
+	}
+	return nil, complain(stdio, ExitOwnError, err)
+}
+
+func (s Summary) exitCode(err error) int {
+	switch {
+	case err != nil:
+		return ExitOwnError
+	case s.Interrupted:
+		return ExitInterrupted
+	case !s.Success:
+		return ExitFailed
+	}
+	return ExitCompleted
+}
+
+// print writes the data of a run: the object, or the table and the output that
+// the plan asks for.
+func (p *Plan) print(ctx context.Context, f Flags, runner Runner, s Summary, w io.Writer) error {
+	if f.JSON {
+		b, err := events.MarshalRecord(s)
+		if err != nil {
+			return fmt.Errorf("encode the summary of run %s: %w", s.RunID, err)
+		}
+		if _, err := w.Write(append(b, '\n')); err != nil {
+			return &writeError{err}
+		}
+		return nil
+	}
+	if err := s.Table(w); err != nil {
+		return &writeError{err}
+	}
+	res, ok := p.shown(s)
+	if !ok {
+		return nil
+	}
+	if _, err := fmt.Fprintln(w); err != nil {
+		return &writeError{err}
+	}
+	return copyOutput(ctx, runner, s.RunID, res.SubagentID, w)
+}
+
+// complain writes a message for people and returns code. A terminal that takes
+// no message takes no complaint about it either.
+func complain(stdio Stdio, code int, err error) int {
+	_, _ = fmt.Fprintln(stdio.Err, err)
+	return code
+}
+
+// newDisplayFor picks the painter for w: in place on a terminal, else lines.
+func newDisplayFor(w io.Writer, lookup func(string) (string, bool)) *display {
+	kind, _ := lookup("TERM")
+	if !isTerminal(w) || kind == "dumb" {
+		return newDisplay(&linePainter{w: w}, 0)
+	}
+	noColor, _ := lookup("NO_COLOR")
+	return newDisplay(&screenPainter{w: w, started: time.Now(), color: noColor == "", size: func() (int, int) {
+		width, height, err := term.GetSize(int(w.(descriptor).Fd()))
+		if err != nil || width <= 0 || height <= 0 {
+			return 80, 24
+		}
+		return width, height
+	}}, screenEvery)
+}
+
+// descriptor is what [os.File] has and a terminal needs.
+type descriptor interface{ Fd() uintptr }
+
+func isTerminal(w io.Writer) bool {
+	d, ok := w.(descriptor)
+	return ok && term.IsTerminal(int(d.Fd()))
+}

@@ -1,0 +1,75 @@
+package plan
+
+import (
+	"fmt"
+	"io"
+	"time"
+)
+
+// stderrLines is how much of a failed subagent's stderr is shown.
+const stderrLines = 8
+
+// linePainter writes one line when a subagent begins to run and one when it
+// ends: for logs, pipes and dumb terminals.
+type linePainter struct {
+	w io.Writer
+	// shown is the last state written of each row.
+	shown []State
+}
+
+func (p *linePainter) paint(rows []Row, changed []int, _ time.Time) error {
+	if len(p.shown) != len(rows) {
+		p.shown = make([]State, len(rows))
+	}
+	var lines []string
+	for _, i := range changed {
+		row := rows[i]
+		if row.State == p.shown[i] || (row.State != StateRunning && !row.State.Ended()) {
+			continue
+		}
+		p.shown[i] = row.State
+		if row.State == StateRunning {
+			lines = append(lines, fmt.Sprintf("%-9s  %s", row.State, row.Name))
+			continue
+		}
+		lines = append(lines, endLines(row)...)
+	}
+	return writeLines(p.w, lines)
+}
+
+func (p *linePainter) say(line string) error { return writeLines(p.w, []string{line}) }
+
+func (p *linePainter) finish([]Row, time.Time) error { return nil }
+
+// endLines tells how a subagent ended, with the end of its stderr if it failed.
+func endLines(row Row) []string {
+	line := fmt.Sprintf("%-9s  %s", row.State, row.Name)
+	if row.Duration > 0 {
+		line += "  " + clock(row.Duration)
+	}
+	if row.Reason != "" && row.Reason != "exit" {
+		line += "  (" + string(row.Reason) + ")"
+	}
+	if why := row.why(); why != "" {
+		line += "  " + printable(why)
+	}
+	lines := []string{line}
+	if row.State == StateFailed && row.StderrTail != "" {
+		lines = append(lines, tail(row.StderrTail, stderrLines)...)
+	}
+	return lines
+}
+
+func interruptLine(left int, kill bool) string {
+	if kill {
+		return "killing " + countOf(left)
+	}
+	return "interrupted: ending " + countOf(left) + "; interrupt again to kill"
+}
+
+func countOf(n int) string {
+	if n == 1 {
+		return "1 subagent"
+	}
+	return fmt.Sprintf("%d subagents", n)
+}

@@ -1,0 +1,264 @@
+package sandbox
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/hayward-dev/hayward/events"
+	"github.com/hayward-dev/hayward/internal/handoff"
+	"github.com/hayward-dev/hayward/sandbox/internal/layout"
+)
+
+// Compile makes the plan of r for a system that supports s. It refuses what
+// cannot be enforced; see the package's contract for best effort.
+func Compile(r Request, s Support) (*Plan, *events.Error) {
+	profile, e := ParseProfile(r.Profile)
+	if e != nil {
+		return nil, e
+	}
+	if !s.Constructor && profile.Enforced() {
+		return nil, unavailable(profile, noConstructor, r.BestEffort)
+	}
+	p := &Plan{requested: r.Profile, profile: profile, Network: events.NetworkOpen}
+	switch profile.Name() {
+	case Off:
+		p.Env = environment(r.TempDir, "")
+		p.namespace = NamespacesNone
+		p.body = layout.Plan{
+			Flags:    layout.FlagSubreaper,
+			Required: bits(handoff.StepFDs),
+		}
+		e = p.seal("", filterKey{}, nil)
+	case Workspace:
+		e = p.compileWorkspace(r, s)
+	default:
+		return nil, events.Errorf(events.CodeUnsupported, events.LayerGate,
+			"sandbox profile %s is not available in this version", profile.Name()).
+			WithDetail("available", Workspace+", "+Off)
+	}
+	if e != nil {
+		return nil, e
+	}
+	return p, nil
+}
+
+func bits(steps ...handoff.Step) uint32 {
+	var out uint32
+	for _, s := range steps {
+		out |= 1 << s
+	}
+	return out
+}
+
+// compileWorkspace fills p for profile workspace.
+func (p *Plan) compileWorkspace(r Request, s Support) *events.Error {
+	if lacks := s.missing(); len(lacks) > 0 && !r.BestEffort {
+		return unavailable(p.profile, lacks, false)
+	}
+	if r.CacheRoot != "" {
+		if err := os.MkdirAll(r.CacheRoot, 0o700); err != nil {
+			return pathError("create the cache root: %w", err)
+		}
+	}
+	paths, e := resolveRoots(r)
+	if e != nil {
+		return e
+	}
+	p.Env = environment(paths.temp, paths.cache)
+	p.Writable = paths.writable
+	p.namespace = s.Namespaces
+	p.gaps = gaps(s, paths)
+
+	b := &p.body
+	b.Flags = layout.FlagEnforced | layout.FlagCaps | layout.FlagNoNewPrivs | layout.FlagNotDumpable
+	b.Required = bits(handoff.StepFDs)
+	if !r.BestEffort {
+		b.Required = bits(handoff.StepFDs, handoff.StepNamespaces, handoff.StepMounts, handoff.StepCaps,
+			handoff.StepNoNewPrivs, handoff.StepLandlock, handoff.StepSeccomp)
+	}
+	if s.Namespaces != NamespacesNone {
+		b.Flags |= layout.FlagPIDNS | layout.FlagMountNS | layout.FlagIPCNS | layout.FlagBounding
+		if s.Namespaces == NamespacesUser {
+			b.Flags |= layout.FlagUserNS
+		}
+	} else {
+		b.Flags |= layout.FlagSubreaper
+		if s.Root {
+			b.Flags |= layout.FlagBounding // an ordinary user may not, and has nothing in it to gain
+		}
+	}
+	if b.Flags&layout.FlagMountNS != 0 && s.MountTrees {
+		b.Flags |= layout.FlagMounts
+		sockets, err := hostSockets(append(paths.servers(), paths.hidden...))
+		if err != nil {
+			return pathError("%w", err)
+		}
+		b.Ops = mountOps(paths, sockets, s.PIDMax)
+	}
+	var err error
+	if b.Processes, err = processLimit(s); err != nil {
+		return pathError("%w", err)
+	}
+	var rules *ruleset
+	if s.LandlockABI > 0 {
+		rs := workspaceRules(s.LandlockABI, paths)
+		rules = &rs
+		b.Flags |= layout.FlagLandlock
+	}
+	if s.Seccomp {
+		b.Flags |= layout.FlagSeccomp
+	}
+	return p.seal(fmt.Sprintf("network %s\n", p.Network), filterKey{Truncate: s.LandlockABI < 3}, rules)
+}
+
+// seal opens the descriptors of p and computes its hash. On failure it closes
+// what it opened.
+func (p *Plan) seal(policy string, key filterKey, rules *ruleset) (e *events.Error) {
+	defer func() {
+		if e != nil {
+			if err := p.Close(); err != nil {
+				e = e.WithDetail("cleanup", err.Error())
+			}
+		}
+	}()
+	sum := sha256.New()
+	fmt.Fprintf(sum, "profile %s\n%s", p.profile.Name(), policy)
+	var err error
+	if rules != nil {
+		if p.RulesetFile, p.body.LandlockFlags, err = rules.open(); err != nil {
+			return pathError("%w", err)
+		}
+		p.body.LandlockABI = uint32(rules.abi)
+		p.rules = len(rules.rules)
+		fmt.Fprint(sum, rules)
+	}
+	if p.body.Flags&layout.FlagSeccomp != 0 {
+		if p.FilterFile, err = filterFile(key); err != nil {
+			return pathError("%w", err)
+		}
+		// Read by position: the file is shared with other plans.
+		info, err := p.FilterFile.Stat()
+		if err != nil {
+			return pathError("measure the seccomp filter: %w", err)
+		}
+		if _, err := io.Copy(sum, io.NewSectionReader(p.FilterFile, 0, info.Size())); err != nil {
+			return pathError("read the seccomp filter: %w", err)
+		}
+	}
+	p.body.Parent = layout.Inodes{}
+	timeless, err := p.body.Encode()
+	if err != nil {
+		return pathError("%w", err)
+	}
+	sum.Write(timeless)
+	p.Hash = hex.EncodeToString(sum.Sum(nil))
+
+	if p.body.Parent, err = ownNamespaces(); err != nil {
+		return pathError("%w", err)
+	}
+	encoded, err := p.body.Encode()
+	if err != nil {
+		return pathError("%w", err)
+	}
+	if p.PlanFile, err = sealedFile("hayward-plan", func(f *os.File) error {
+		_, err := f.Write(encoded)
+		return err
+	}); err != nil {
+		return pathError("%w", err)
+	}
+	for _, f := range []**os.File{&p.RulesetFile, &p.FilterFile} {
+		if *f == nil {
+			if *f, err = os.OpenFile(os.DevNull, os.O_RDWR, 0); err != nil {
+				return pathError("%w", err)
+			}
+		}
+	}
+	return nil
+}
+
+// mountOps are the operations of workspace in their order. Inputs come before
+// the hidden directories, from which they may be taken.
+func mountOps(r *roots, sockets []string, pidMax bool) []layout.Op {
+	ops := []layout.Op{{Kind: layout.OpPrivate, Target: "/"}}
+	if !(len(r.outermost) > 0 && r.outermost[0] == "/") {
+		first := uint32(len(ops))
+		for _, w := range r.outermost {
+			ops = append(ops, layout.Op{Kind: layout.OpHold, Target: w})
+		}
+		ops = append(ops, layout.Op{Kind: layout.OpReadOnly, Target: "/"})
+		for i, w := range r.outermost {
+			ops = append(ops, layout.Op{Kind: layout.OpPlace, Target: w, Value: first + uint32(i)})
+		}
+	}
+	for _, d := range r.pins {
+		ops = append(ops, layout.Op{Kind: layout.OpPin, Target: d})
+	}
+	for _, b := range r.inputs {
+		ops = append(ops, layout.Op{Kind: layout.OpBindFile, Source: b.Source, Target: b.Target})
+	}
+	for _, s := range sockets {
+		ops = append(ops, layout.Op{Kind: layout.OpMaskSocket, Target: s})
+	}
+	for _, h := range r.hidden {
+		ops = append(ops, layout.Op{Kind: layout.OpMaskDir, Target: h})
+	}
+	ops = append(ops, layout.Op{Kind: layout.OpProc, Target: "/proc"})
+	if pidMax {
+		ops = append(ops, layout.Op{Kind: layout.OpPIDMax, Value: reservedPIDs + ProcessLimit})
+	}
+	return ops
+}
+
+// reservedPIDs are the numbers that the kernel hands out only once: after the
+// first round, process ids start here.
+const reservedPIDs = 300
+
+// processLimit returns the RLIMIT_NPROC of the child, 0 for none. In a user
+// namespace of its own the limit counts that namespace alone. Without one it
+// counts every process of the uid on the machine, so it is set above those; it
+// never binds uid 0.
+func processLimit(s Support) (uint64, error) {
+	switch {
+	case s.Namespaces == NamespacesUser:
+		return ProcessLimit, nil
+	case s.Root || s.Namespaces == NamespacesDirect && s.PIDMax:
+		return 0, nil
+	}
+	running, err := countProcesses(uint32(os.Geteuid()))
+	if err != nil {
+		return 0, fmt.Errorf("count the processes of this user: %w", err)
+	}
+	return running + ProcessLimit, nil
+}
+
+// countProcesses counts the threads of a uid.
+func countProcesses(uid uint32) (uint64, error) {
+	proc, err := os.ReadDir("/proc")
+	if err != nil {
+		return 0, err
+	}
+	var count uint64
+	for _, entry := range proc {
+		if name := entry.Name(); name[0] < '0' || name[0] > '9' {
+			continue
+		}
+		var st unix.Stat_t
+		path := "/proc/" + entry.Name() + "/task"
+		if err := unix.Stat(path, &st); err != nil {
+			if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ESRCH) {
+				continue // ended meanwhile
+			}
+			return 0, err
+		}
+		if st.Uid == uid && st.Nlink > 2 {
+			count += uint64(st.Nlink) - 2
+		}
+	}
+	return count, nil
+}

@@ -1,0 +1,9 @@
+//go:build !linux || !cgo
+
+package early
+
+// Confined is false: there is no constructor in this build.
+func Confined() bool { return false }
+
+// PlanEnforced is false: there is no constructor in this build.
+func PlanEnforced() bool { return false }

@@ -1,0 +1,334 @@
+//go:build linux && cgo
+
+// The mount operations. Paths are opened without following a symbolic link in
+// any component, so nobody can swap a directory for a link between the plan
+// and its execution; every operation is verified after all of them were made.
+
+#define _GNU_SOURCE
+#include "early.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#ifndef SYS_open_tree
+#define SYS_open_tree 428
+#endif
+#ifndef SYS_move_mount
+#define SYS_move_mount 429
+#endif
+#ifndef SYS_openat2
+#define SYS_openat2 437
+#endif
+#ifndef SYS_mount_setattr
+#define SYS_mount_setattr 442
+#endif
+
+// The kernel's numbers; libc headers differ in which of them they have.
+enum {
+	TREE_CLONE = 1,
+	TREE_CLOEXEC = O_CLOEXEC,
+	MOVE_F_EMPTY_PATH = 0x4,
+	MOVE_T_EMPTY_PATH = 0x40,
+	RECURSIVE = 0x8000,
+	EMPTY_PATH = 0x1000,
+	ATTR_RDONLY = 0x1,
+	ATTR_NOSUID = 0x2,
+	ATTR_NODEV = 0x4,
+	ATTR_NOEXEC = 0x8,
+	NO_MAGICLINKS = 0x02,
+	NO_SYMLINKS = 0x04,
+};
+
+#define FS_TMPFS 0x01021994
+#define FS_PROC 0x9fa0
+#define IS_MOUNT_ROOT 0x2000 // STATX_ATTR_MOUNT_ROOT
+
+struct attributes {
+	uint64_t set, clear, propagation, userns_fd;
+};
+
+struct how {
+	uint64_t flags, mode, resolve;
+};
+
+static int held[HW_MAX_OPS];
+
+// open_path returns an O_PATH descriptor, or -1 with errno set.
+static int open_path(const char *path)
+{
+	struct how how = { O_PATH | O_CLOEXEC, 0, NO_SYMLINKS | NO_MAGICLINKS };
+	return (int)syscall(SYS_openat2, AT_FDCWD, path, &how, sizeof how);
+}
+
+static int set_attributes(int fd, const char *path, unsigned int flags, uint64_t set)
+{
+	struct attributes a = { set, 0, 0, 0 };
+	return syscall(SYS_mount_setattr, fd, path, flags, &a, sizeof a) ? errno : 0;
+}
+
+// copy_tree returns a detached copy of the mounts at fd, or -1.
+static int copy_tree(int fd)
+{
+	return (int)syscall(SYS_open_tree, fd, "", TREE_CLONE | TREE_CLOEXEC | RECURSIVE | EMPTY_PATH);
+}
+
+// attach puts the detached tree at path.
+static int attach(int tree, const char *path)
+{
+	int target = open_path(path);
+	if (target < 0)
+		return errno;
+	int err = 0;
+	if (syscall(SYS_move_mount, tree, "", target, "", MOVE_F_EMPTY_PATH | MOVE_T_EMPTY_PATH))
+		err = errno;
+	close(target);
+	return err;
+}
+
+static int hold(uint32_t op, const char *path)
+{
+	int fd = open_path(path);
+	if (fd < 0)
+		return errno;
+	int tree = copy_tree(fd), err = tree < 0 ? errno : 0;
+	close(fd);
+	held[op] = tree;
+	return err;
+}
+
+// bind puts a copy of source at target with attributes added.
+static int bind(const char *source, const char *target, uint64_t set)
+{
+	int fd = open_path(source);
+	if (fd < 0)
+		return errno;
+	int tree = copy_tree(fd), err = tree < 0 ? errno : 0;
+	close(fd);
+	if (err)
+		return err;
+	if (set)
+		err = set_attributes(tree, "", EMPTY_PATH, set);
+	if (!err)
+		err = attach(tree, target);
+	close(tree);
+	return err;
+}
+
+static int mask_directory(const char *path)
+{
+	char target[64];
+	int fd = open_path(path);
+	if (fd < 0)
+		return errno;
+	snprintf(target, sizeof target, "/proc/self/fd/%d", fd);
+	int err = 0;
+	if (mount("hayward-hidden", target, "tmpfs", MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC,
+		  "mode=000,size=4k,nr_inodes=2"))
+		err = errno;
+	close(fd);
+	return err;
+}
+
+// gone tells whether the socket at path has vanished or become something else
+// since the plan was made: then there is nothing to hide.
+static int gone(const char *path)
+{
+	struct stat st;
+	int fd = open_path(path);
+	if (fd < 0)
+		return errno == ENOENT || errno == ENOTDIR || errno == ELOOP || errno == EACCES;
+	int rc = fstat(fd, &st) == 0 && !S_ISSOCK(st.st_mode);
+	close(fd);
+	return rc;
+}
+
+static int write_pid_max(uint32_t value)
+{
+	char text[16];
+	int n = snprintf(text, sizeof text, "%u", value);
+	int fd = open("/proc/sys/kernel/pid_max", O_WRONLY | O_CLOEXEC);
+	if (fd < 0)
+		return errno;
+	int err = write(fd, text, (size_t)n) == n ? 0 : errno;
+	close(fd);
+	return err;
+}
+
+static int make(const struct hw_plan *p, uint32_t i)
+{
+	const struct hw_op *o = &p->ops[i];
+	const char *source = p->base + o->source, *target = p->base + o->target;
+	switch (o->kind) {
+	case HW_OP_PRIVATE:
+		return mount(NULL, target, NULL, MS_REC | MS_PRIVATE, NULL) ? errno : 0;
+	case HW_OP_HOLD:
+		return hold(i, target);
+	case HW_OP_READ_ONLY:
+		return set_attributes(AT_FDCWD, target, RECURSIVE, ATTR_RDONLY | ATTR_NOSUID);
+	case HW_OP_PLACE: {
+		if (held[o->value] < 0)
+			return EBADF;
+		int err = set_attributes(held[o->value], "", EMPTY_PATH | RECURSIVE, ATTR_NOSUID);
+		if (!err)
+			err = attach(held[o->value], target);
+		close(held[o->value]);
+		held[o->value] = -1;
+		return err;
+	}
+	case HW_OP_PIN:
+		return bind(target, target, 0);
+	case HW_OP_BIND_FILE:
+		return bind(source, target, ATTR_RDONLY | ATTR_NOSUID | ATTR_NODEV | ATTR_NOEXEC);
+	case HW_OP_MASK_DIR:
+		return mask_directory(target);
+	case HW_OP_MASK_SOCKET:
+		// A device node on a nodev mount: it can be neither opened nor connected.
+		return gone(target) ? 0 : bind("/dev/null", target, ATTR_RDONLY | ATTR_NOSUID | ATTR_NODEV | ATTR_NOEXEC);
+	case HW_OP_PROC:
+		return mount("proc", target, "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL) ? errno : 0;
+	case HW_OP_PID_MAX:
+		return write_pid_max(o->value);
+	}
+	return ENOSYS;
+}
+
+// mounted checks that something is mounted exactly at fd.
+static int mounted(int fd)
+{
+	struct statx st;
+	if (statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_BASIC_STATS, &st))
+		return errno;
+	return (st.stx_attributes_mask & IS_MOUNT_ROOT) && (st.stx_attributes & IS_MOUNT_ROOT) ? 0 : EPERM;
+}
+
+static int verify_flags(int fd, unsigned long want, long type)
+{
+	struct statfs fs;
+	if (fstatfs(fd, &fs))
+		return errno;
+	if (type && (unsigned long)fs.f_type != (unsigned long)type)
+		return EPERM;
+	return ((unsigned long)fs.f_flags & want) == want ? 0 : EPERM;
+}
+
+static int verify_proc(void)
+{
+	char self[16];
+	ssize_t n = readlink("/proc/self", self, sizeof self);
+	if (n < 0)
+		return errno;
+	return n == 1 && self[0] == '1' ? 0 : EPERM;
+}
+
+static int verify_pid_max(uint32_t value)
+{
+	char text[16] = { 0 };
+	unsigned int got = 0;
+	int fd = open("/proc/sys/kernel/pid_max", O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return errno;
+	ssize_t n = read(fd, text, sizeof text - 1);
+	close(fd);
+	return n > 0 && sscanf(text, "%u", &got) == 1 && got == value ? 0 : EPERM;
+}
+
+static int verify_at(const struct hw_op *o, int fd)
+{
+	// MS_RDONLY, MS_NOSUID, MS_NODEV and MS_NOEXEC have the values of ST_*.
+	const unsigned long closed = MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC;
+	struct stat st;
+	int err = mounted(fd);
+	if (err)
+		return err;
+	switch (o->kind) {
+	case HW_OP_READ_ONLY:
+		return verify_flags(fd, MS_RDONLY | MS_NOSUID, 0);
+	case HW_OP_PLACE:
+		return verify_flags(fd, MS_NOSUID, 0);
+	case HW_OP_MASK_DIR:
+		if ((err = verify_flags(fd, closed, FS_TMPFS)))
+			return err;
+		return fstat(fd, &st) ? errno : (st.st_mode & 07777) ? EPERM : 0;
+	case HW_OP_BIND_FILE:
+		return verify_flags(fd, closed, 0);
+	case HW_OP_MASK_SOCKET:
+		if ((err = verify_flags(fd, closed, 0)))
+			return err;
+		return fstat(fd, &st) ? errno : S_ISCHR(st.st_mode) ? 0 : EPERM;
+	case HW_OP_PROC:
+		if ((err = verify_flags(fd, 0, FS_PROC)))
+			return err;
+		return verify_proc();
+	}
+	return 0;
+}
+
+// verify looks at what operation i left behind, through the path that a
+// command would use.
+static int verify(const struct hw_plan *p, uint32_t i)
+{
+	const struct hw_op *o = &p->ops[i];
+	const char *target = p->base + o->target;
+	if (o->kind == HW_OP_PRIVATE || o->kind == HW_OP_HOLD)
+		return 0;
+	if (o->kind == HW_OP_PID_MAX)
+		return verify_pid_max(o->value);
+	if (o->kind == HW_OP_MASK_SOCKET) {
+		// Vanished before it could be hidden: make skipped it as well.
+		struct stat st;
+		if (lstat(target, &st) || (!S_ISSOCK(st.st_mode) && !S_ISCHR(st.st_mode)))
+			return 0;
+	}
+	int fd = open_path(target);
+	if (fd < 0)
+		return errno;
+	int err = verify_at(o, fd);
+	close(fd);
+	return err;
+}
+
+// note handles the failure of operation i: it ends the step, unless the plan is
+// a best-effort one, which records it and goes on.
+static int note(const struct hw_plan *p, uint32_t i, int err, uint64_t *value)
+{
+	if ((p->header->required & (1u << HW_STEP_MOUNTS)) || p->ops[i].kind == HW_OP_PRIVATE) {
+		*value = i;
+		return err;
+	}
+	hw_record(HW_STEP_MOUNTS, 1, err, i);
+	return 0;
+}
+
+int hw_mounts(const struct hw_plan *p, uint64_t *value)
+{
+	static unsigned char failed[HW_MAX_OPS];
+	const uint32_t count = p->header->op_count;
+	int err;
+	for (uint32_t i = 0; i < count; i++)
+		held[i] = -1;
+	for (uint32_t i = 0; i < count; i++) {
+		if (!(err = make(p, i)))
+			continue;
+		if ((err = note(p, i, err, value)))
+			return err;
+		failed[i] = 1;
+	}
+	for (uint32_t i = 0; i < count; i++) {
+		if (failed[i] || !(err = verify(p, i)))
+			continue;
+		if ((err = note(p, i, err, value)))
+			return err;
+	}
+	// What we stand in was opened before the mounts and may be wider than they are.
+	if (chdir("/"))
+		return errno;
+	*value = count;
+	return 0;
+}

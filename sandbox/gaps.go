@@ -1,0 +1,54 @@
+package sandbox
+
+import "slices"
+
+// The gaps: what a sandbox is known not to cover, as they stand in a report.
+// The first group holds for every workspace sandbox of this version, the second
+// only where this system lacks something, the third only for best effort.
+const (
+	GapCredentials  = "credentials_readable"       // credential files of the user can be read
+	GapHooks        = "workspace_hooks_writable"   // .git/hooks and the like in the workspace can be written
+	GapBindAliases  = "bind_aliases"               // a second mount or hard link of hidden files elsewhere
+	GapLaterSockets = "unix_sockets_created_later" // host sockets made or replaced after the start
+
+	GapProcessLimit = "process_limit" // nothing of the sandbox bounds the number of processes
+
+	GapNamespaces   = "namespaces"         // other processes are visible and the tree can escape its end
+	GapHidden       = "hidden_directories" // the coordinator's files are within reach
+	GapSockets      = "unix_sockets"       // host sockets are within reach
+	GapMetadata     = "metadata_writes"    // modes, owners and times outside can be changed
+	GapLandlock     = "landlock"           // files outside can be written
+	GapSignals      = "signals"            // processes outside can be signalled
+	GapAbstract     = "abstract_sockets"   // abstract sockets of the host are within reach
+	GapDeviceIoctls = "device_ioctls"      // devices outside terminals take ioctls
+	GapRename       = "renames_refused"    // files cannot be moved between directories
+	GapSeccomp      = "seccomp"            // no system call is refused
+	GapMounts       = "mounts"             // mount operations failed, see the layer
+	GapCapabilities = "capabilities"       // capabilities were kept
+	GapNoNewPrivs   = "no_new_privs"       // programs may gain privileges
+)
+
+// gaps lists what a workspace sandbox on s does not cover.
+func gaps(s Support, r *roots) []string {
+	out := []string{GapCredentials, GapHooks, GapBindAliases}
+	if s.LandlockABI < 9 || r.bus == "" {
+		out = append(out, GapLaterSockets)
+	}
+	add := func(when bool, names ...string) {
+		if when {
+			out = append(out, names...)
+		}
+	}
+	direct, mounts := s.Namespaces == NamespacesDirect, s.Namespaces != NamespacesNone && s.MountTrees
+	add(s.Root && s.Namespaces != NamespacesUser && !(direct && s.PIDMax && mounts), GapProcessLimit)
+	add(s.Namespaces == NamespacesNone, GapNamespaces)
+	add(!mounts, GapHidden, GapSockets)
+	add(!mounts || slices.Contains(r.outermost, "/"), GapMetadata)
+	add(s.LandlockABI == 0, GapLandlock)
+	add(s.LandlockABI < 6, GapAbstract)
+	add(s.LandlockABI < 6 && s.Namespaces == NamespacesNone, GapSignals)
+	add(s.LandlockABI < 5, GapDeviceIoctls)
+	add(s.LandlockABI == 1, GapRename)
+	add(!s.Seccomp, GapSeccomp)
+	return out
+}

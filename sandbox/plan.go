@@ -1,0 +1,109 @@
+package sandbox
+
+import (
+	"errors"
+	"os"
+
+	"github.com/hayward-dev/hayward/events"
+	"github.com/hayward-dev/hayward/sandbox/internal/layout"
+)
+
+// ProcessLimit is how many processes and threads a child's tree may always
+// have at once.
+const ProcessLimit = 512
+
+// Bind is one file shown read-only inside.
+type Bind struct {
+	// Source is the file, which may lie in a hidden directory.
+	Source string
+	// Target is where it is seen: an existing file below the request's TempDir.
+	Target string
+}
+
+// Request is what a child is to be confined to. All paths are absolute.
+type Request struct {
+	// Profile is a profile's name, see [ParseProfile].
+	Profile string
+	// BestEffort goes on without the layers that this system does not have.
+	BestEffort bool
+	// Workspace is made writable. It must not be /, Home, a parent of Home or a
+	// parent of a hidden directory unless AddDirs names it too.
+	Workspace string
+	// Cwd is the command's working directory.
+	Cwd string
+	// Home is the user's home directory; empty if there is none.
+	Home string
+	// TempDir is the child's own TMPDIR. It exists.
+	TempDir string
+	// CacheRoot is the one cache directory that children write. It is created if
+	// it does not exist; empty means none.
+	CacheRoot string
+	// ChildBinary is the program that will be started.
+	ChildBinary string
+	// AddDirs are further directories to make writable.
+	AddDirs []string
+	// Hidden are directories that exist and must be out of reach from inside.
+	Hidden []string
+	// Bus is the directory of the children's socket. On kernels that mediate
+	// connections to sockets by path (Landlock ABI 9) everything else is closed;
+	// empty leaves such connections to the mounts alone.
+	Bus string
+	// Inputs are files to show read-only below TempDir.
+	Inputs []Bind
+}
+
+// Plan is a compiled request. Its owner closes it after the last start.
+type Plan struct {
+	// PlanFile, RulesetFile and FilterFile are the child's descriptors
+	// FDPlan, FDRuleset and FDFilter. Those that are not needed are /dev/null.
+	PlanFile, RulesetFile, FilterFile *os.File
+	// Env is what the command's environment gets in addition.
+	Env map[string]string
+	// Hash is the SHA-256, in hex, over everything that the plan enforces. The
+	// identity of the parent's namespaces is no part of it.
+	Hash string
+	// Network is what the child may reach.
+	Network events.Network
+	// Writable are the roots opened for writing, canonical and sorted.
+	Writable []string
+
+	requested string
+	profile   Profile
+	body      layout.Plan
+	namespace Namespaces
+	gaps      []string
+	rules     int
+}
+
+// Profile returns the profile that the plan enforces.
+func (p *Plan) Profile() Profile { return p.profile }
+
+// Close releases the descriptors. It may be called more than once.
+func (p *Plan) Close() error {
+	var errs []error
+	for _, f := range []**os.File{&p.PlanFile, &p.RulesetFile, &p.FilterFile} {
+		if *f != nil {
+			errs = append(errs, (*f).Close())
+			*f = nil
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// environment returns the variables that point tools at the writable places.
+func environment(temp, cache string) map[string]string {
+	env := make(map[string]string)
+	if temp != "" {
+		env["TMPDIR"] = temp
+	}
+	if cache != "" {
+		env["XDG_CACHE_HOME"] = cache
+		env["GOCACHE"] = cache + "/go-build"
+		env["GOMODCACHE"] = cache + "/go-mod"
+		env["npm_config_cache"] = cache + "/npm"
+		env["PIP_CACHE_DIR"] = cache + "/pip"
+		env["UV_CACHE_DIR"] = cache + "/uv"
+		env["CARGO_HOME"] = cache + "/cargo"
+	}
+	return env
+}
