@@ -48,11 +48,11 @@ type ItemKind string
 
 // The item kinds of the command runner.
 const (
-	ItemPrompt  ItemKind = "prompt"
-	ItemCommand ItemKind = "command"
-	ItemOutput  ItemKind = "output"
-	ItemExit    ItemKind = "exit"
-	ItemNote    ItemKind = "note"
+	ItemPrompt  ItemKind = "prompt"  // what was written to stdin at the start
+	ItemCommand ItemKind = "command" // the command that was started
+	ItemOutput  ItemKind = "output"  // a part of stdout or stderr
+	ItemExit    ItemKind = "exit"    // how the command ended
+	ItemNote    ItemKind = "note"    // a remark of the supervisor
 )
 
 // Item is one line of transcript.jsonl and one message on the child's item

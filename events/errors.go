@@ -24,41 +24,41 @@ type Code string
 
 // The error codes.
 const (
-	CodeInvalidRequest     Code = "invalid_request"   // the body is not a valid request; details name members
-	CodeTooLarge           Code = "too_large"         // a body or member is over its size
-	CodeInvalidID          Code = "invalid_id"        // an id is malformed
-	CodeDuplicateID        Code = "duplicate_id"      // the id is taken; its subagent is untouched
-	CodeDuplicateName      Code = "duplicate_name"    // a live subagent of the session has the name
-	CodeUnknownID          Code = "unknown_id"        // nothing the caller may see has the id
-	CodeAmbiguousID        Code = "ambiguous_id"      // the id's ending fits several
-	CodeUnknownType        Code = "unknown_type"      // no such subagent type; details list the known
-	CodeMissingCommand     Code = "missing_command"   // the command runner has no command
-	CodeCommandNotFound    Code = "command_not_found" // the command's program does not exist
-	CodeCommandNotExec     Code = "command_not_executable"
-	CodeCwdMissing         Code = "cwd_missing"       // the working directory does not exist or is no directory
-	CodeWorkspaceRefused   Code = "workspace_refused" // the workspace is too wide to open by default
-	CodePromptFile         Code = "prompt_file_unreadable"
-	CodeInputMissing       Code = "input_missing"    // an input is not a finished subagent of the session
-	CodeUnsupported        Code = "unsupported"      // this build does not have what was asked
-	CodePromptCancelled    Code = "prompt_cancelled" // the prompt was cancelled before
-	CodeBusy               Code = "busy"             // the intake is full; details carry depth
-	CodeLimit              Code = "limit"            // a limit refused the spawn
-	CodeStorageFull        Code = "storage_full"
-	CodeStorageFailed      Code = "storage_failed" // a record could not be made durable
-	CodeStoreConflict      Code = "store_conflict" // a second writer
-	CodeStoreDamaged       Code = "store_damaged"
-	CodeShuttingDown       Code = "shutting_down"
-	CodeSandboxUnavailable Code = "sandbox_unavailable" // the profile cannot be enforced here
-	CodeSandboxFailed      Code = "sandbox_failed"      // a step of applying the sandbox failed
-	CodeUnknownProfile     Code = "unknown_profile"
-	CodeStartFailed        Code = "start_failed"
-	CodeStartTimeout       Code = "start_timeout"
-	CodeChildCrashed       Code = "child_crashed" // the supervisor ended without a report
-	CodeNotRunning         Code = "not_running"
-	CodeForbidden          Code = "forbidden"
-	CodeTimeout            Code = "timeout"
-	CodeUnreachable        Code = "unreachable" // no coordinator answers
-	CodeInternal           Code = "internal"
+	CodeInvalidRequest     Code = "invalid_request"        // the body is not a valid request; details name members
+	CodeTooLarge           Code = "too_large"              // a body or member is over its size
+	CodeInvalidID          Code = "invalid_id"             // an id is malformed
+	CodeDuplicateID        Code = "duplicate_id"           // the id is taken; its subagent is untouched
+	CodeDuplicateName      Code = "duplicate_name"         // a live subagent of the session has the name
+	CodeUnknownID          Code = "unknown_id"             // nothing the caller may see has the id
+	CodeAmbiguousID        Code = "ambiguous_id"           // the id's ending fits several
+	CodeUnknownType        Code = "unknown_type"           // no such subagent type; details list the known
+	CodeMissingCommand     Code = "missing_command"        // the command runner has no command
+	CodeCommandNotFound    Code = "command_not_found"      // the command's program does not exist
+	CodeCommandNotExec     Code = "command_not_executable" // the command's program cannot be executed
+	CodeCwdMissing         Code = "cwd_missing"            // the working directory does not exist or is no directory
+	CodeWorkspaceRefused   Code = "workspace_refused"      // the workspace is too wide to open by default
+	CodePromptFile         Code = "prompt_file_unreadable" // the prompt file cannot be read
+	CodeInputMissing       Code = "input_missing"          // an input is not a finished subagent of the session
+	CodeUnsupported        Code = "unsupported"            // this build does not have what was asked
+	CodePromptCancelled    Code = "prompt_cancelled"       // the prompt was cancelled before
+	CodeBusy               Code = "busy"                   // the intake is full; details carry depth
+	CodeLimit              Code = "limit"                  // a limit refused the spawn
+	CodeStorageFull        Code = "storage_full"           // no space for records; running subagents go on
+	CodeStorageFailed      Code = "storage_failed"         // a record could not be made durable
+	CodeStoreConflict      Code = "store_conflict"         // a second writer
+	CodeStoreDamaged       Code = "store_damaged"          // the store lost what the run directories still have
+	CodeShuttingDown       Code = "shutting_down"          // the coordinator takes no more requests
+	CodeSandboxUnavailable Code = "sandbox_unavailable"    // the profile cannot be enforced here
+	CodeSandboxFailed      Code = "sandbox_failed"         // a step of applying the sandbox failed
+	CodeUnknownProfile     Code = "unknown_profile"        // no such sandbox profile; details list the known
+	CodeStartFailed        Code = "start_failed"           // a step of the start failed and was undone
+	CodeStartTimeout       Code = "start_timeout"          // the child did not report in time
+	CodeChildCrashed       Code = "child_crashed"          // the supervisor ended without a report
+	CodeNotRunning         Code = "not_running"            // the subagent does not run (any more)
+	CodeForbidden          Code = "forbidden"              // the caller may not ask this
+	CodeTimeout            Code = "timeout"                // the deadline passed first
+	CodeUnreachable        Code = "unreachable"            // no coordinator answers
+	CodeInternal           Code = "internal"               // a fault of the coordinator itself
 )
 
 // Error is every refusal and failure on the wire. It names the operation and

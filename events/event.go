@@ -8,12 +8,12 @@ type Kind string
 
 // The six events.
 const (
-	KindSpawn       Kind = "spawn"
-	KindQuery       Kind = "query"
-	KindCancel      Kind = "cancel"
-	KindListActive  Kind = "list_active"
-	KindCompletions Kind = "completions"
-	KindOutstanding Kind = "outstanding"
+	KindSpawn       Kind = "spawn"       // start a subagent
+	KindQuery       Kind = "query"       // read subagents, or wait for them
+	KindCancel      Kind = "cancel"      // end subagents
+	KindListActive  Kind = "list_active" // list those that have not ended
+	KindCompletions Kind = "completions" // read ends that nobody has read yet
+	KindOutstanding Kind = "outstanding" // ask what holds a parent's turn open
 )
 
 // Kinds lists the six events in the order of the documentation.
@@ -101,13 +101,19 @@ type Spawn struct {
 	OutputSchema json.RawMessage `json:"output_schema,omitempty"`
 }
 
+// The file spaces that [Spawn] may ask for.
+const (
+	IsolationNone     = "none"     // the directory itself, shared with others
+	IsolationWorktree = "worktree" // a working tree of its own
+)
+
 // StdinMode is how a command's stdin is fed.
 type StdinMode string
 
 // The ways to feed a command's stdin.
 const (
-	StdinPrompt StdinMode = "prompt"
-	StdinStream StdinMode = "stream"
+	StdinPrompt StdinMode = "prompt" // the prompt, then end of file
+	StdinStream StdinMode = "stream" // what the client sends
 )
 
 // SpawnReply answers [Spawn]: the result of a foreground subagent, or its
@@ -147,9 +153,9 @@ type QueryMode string
 
 // The query modes.
 const (
-	QueryAll   QueryMode = "all"
-	QueryAny   QueryMode = "any"
-	QueryCount QueryMode = "count"
+	QueryAll   QueryMode = "all"   // every id has ended
+	QueryAny   QueryMode = "any"   // one of the ids has ended
+	QueryCount QueryMode = "count" // as many as count have ended
 )
 
 // QueryReply answers [Query], one snapshot for each id, in the order asked.
@@ -280,7 +286,8 @@ type CompletionsReply struct {
 // Completion is one finished, unread subagent.
 type Completion struct {
 	Snapshot
-	// DedupeID is "<id>.<run>": equal for every delivery of the same end.
+	// DedupeID is "<id>.<run>", see the function of that name: equal for every
+	// delivery of the same end.
 	DedupeID string `json:"dedupe_id"`
 }
 

@@ -3,10 +3,10 @@ package events
 // The second service, hayward-files: reading what subagents wrote, and feeding
 // a command's stdin. Each endpoint's subject is FilesSubject(name).
 const (
-	FilesLogs       = "logs"
-	FilesTranscript = "transcript"
-	FilesInspect    = "inspect"
-	FilesStdin      = "stdin"
+	FilesLogs       = "logs"       // [FileRequest] of stdout or stderr
+	FilesTranscript = "transcript" // [FileRequest] of the transcript
+	FilesInspect    = "inspect"    // [InspectRequest]
+	FilesStdin      = "stdin"      // [StdinRequest]
 )
 
 // MaxChunk bounds the bytes of one [FileReply], in bytes before encoding.
@@ -72,8 +72,8 @@ type StdinRequest struct {
 
 // The third service, hayward-admin: the coordinator itself.
 const (
-	AdminStatus   = "status"
-	AdminShutdown = "shutdown"
+	AdminStatus   = "status"   // [StatusRequest]
+	AdminShutdown = "shutdown" // [ShutdownRequest]
 )
 
 // StatusRequest asks how the coordinator is. The reply is [StatusReply].

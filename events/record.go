@@ -26,11 +26,11 @@ type Status string
 
 // The statuses. The last three are terminal.
 const (
-	StatusInitializing Status = "initializing"
-	StatusRunning      Status = "running"
-	StatusCompleted    Status = "completed"
-	StatusFailed       Status = "failed"
-	StatusCancelled    Status = "cancelled"
+	StatusInitializing Status = "initializing" // queued, or its process is being made
+	StatusRunning      Status = "running"      // its process runs
+	StatusCompleted    Status = "completed"    // it ended by itself and succeeded
+	StatusFailed       Status = "failed"       // it failed, or could not be started
+	StatusCancelled    Status = "cancelled"    // it was ended on request
 )
 
 // Terminal reports whether s is one of the three ends.
@@ -78,9 +78,9 @@ type TreeKill string
 
 // The means, best first.
 const (
-	TreeKillPIDNamespace TreeKill = "pid_namespace"
-	TreeKillCgroup       TreeKill = "cgroup"
-	TreeKillSweep        TreeKill = "sweep"
+	TreeKillPIDNamespace TreeKill = "pid_namespace" // its first process ends and the kernel ends the rest
+	TreeKillCgroup       TreeKill = "cgroup"        // cgroup.kill of its own leaf
+	TreeKillSweep        TreeKill = "sweep"         // signals to every descendant found, until none is left
 )
 
 // LayerState says what became of one sandbox layer.
@@ -89,9 +89,9 @@ type LayerState string
 // The layer states. They are written from what the child reported, never from
 // the request.
 const (
-	LayerEnforced     LayerState = "enforced"
-	LayerNotRequested LayerState = "not_requested"
-	LayerUnavailable  LayerState = "unavailable"
+	LayerEnforced     LayerState = "enforced"      // the child reported that the kernel took it
+	LayerNotRequested LayerState = "not_requested" // the profile does not ask for it
+	LayerUnavailable  LayerState = "unavailable"   // missing here, and missing was allowed (best effort)
 )
 
 // Layer is one sandbox layer as applied.
@@ -106,9 +106,9 @@ type Network string
 
 // The three kinds of network.
 const (
-	NetworkOpen     Network = "open"
-	NetworkLoopback Network = "loopback"
-	NetworkNone     Network = "none"
+	NetworkOpen     Network = "open"     // the host's network
+	NetworkLoopback Network = "loopback" // a network namespace with only a loopback device
+	NetworkNone     Network = "none"     // no network, local sockets only
 )
 
 // SandboxReport is what was asked and what the kernel accepted.
@@ -206,7 +206,10 @@ type Record struct {
 	Reason       Reason `json:"reason,omitempty"`
 	Actor        string `json:"actor,omitempty"`
 	ExplicitKill bool   `json:"explicit_kill,omitzero"`
-	Error        *Error `json:"error,omitempty"`
+	// PromptGate tells that its prompt was cancelled as a whole, so later spawns
+	// of that prompt are refused.
+	PromptGate bool   `json:"prompt_gate,omitzero"`
+	Error      *Error `json:"error,omitempty"`
 
 	CreatedAt time.Time  `json:"created_at"`
 	PendingAt *time.Time `json:"pending_at,omitempty"`

@@ -6,7 +6,7 @@ import "strings"
 const (
 	// SubjectPrefix begins every subject of ours.
 	SubjectPrefix = "hayward.v1"
-	// ServiceName and FilesServiceName are the micro services.
+	// ServiceName, FilesServiceName and AdminServiceName are the micro services.
 	ServiceName      = "hayward"
 	FilesServiceName = "hayward-files"
 	AdminServiceName = "hayward-admin"
@@ -27,10 +27,10 @@ type ChildReport string
 
 // The subjects of a child.
 const (
-	ChildStarted   ChildReport = "started"
-	ChildItem      ChildReport = "item"
-	ChildResult    ChildReport = "result"
-	ChildHeartbeat ChildReport = "heartbeat"
+	ChildStarted   ChildReport = "started"   // [Started]
+	ChildItem      ChildReport = "item"      // [Item]
+	ChildResult    ChildReport = "result"    // [Report]
+	ChildHeartbeat ChildReport = "heartbeat" // [Heartbeat]
 
 	childControl = "control"
 )

@@ -1,22 +1,37 @@
 package events
 
 import (
+	"bytes"
+	"errors"
 	"fmt"
+	"io"
 	"path/filepath"
 	"sort"
 	"strings"
+	"unicode"
 	"unicode/utf8"
+
+	"github.com/go-json-experiment/json/jsontext"
 )
+
+// maxFaults bounds the list in one error, so that the error of the worst
+// request still fits into a reply.
+const maxFaults = 20
 
 // faults collects what is wrong with a request, so that one error lists all.
 type faults struct {
-	list []string
-	code Code
+	list    []string
+	code    Code
+	further int
 }
 
 func (f *faults) add(code Code, format string, args ...any) {
 	if f.code == "" {
 		f.code = code
+	}
+	if len(f.list) == maxFaults {
+		f.further++
+		return
 	}
 	f.list = append(f.list, fmt.Sprintf(format, args...))
 }
@@ -24,6 +39,9 @@ func (f *faults) add(code Code, format string, args ...any) {
 func (f *faults) error(k Kind) *Error {
 	if len(f.list) == 0 {
 		return nil
+	}
+	if f.further > 0 {
+		f.list = append(f.list, fmt.Sprintf("and %d more", f.further))
 	}
 	return Errorf(f.code, LayerGate, "%s: %s", k, strings.Join(f.list, "; "))
 }
@@ -34,6 +52,13 @@ func (f *faults) scope(member, s string, required bool) {
 		f.add(CodeInvalidRequest, "%s is required", member)
 	case s != "" && !ValidScope(s):
 		f.add(CodeInvalidRequest, "%s %q is not 1 to 128 of A-Z a-z 0-9 _ . : -", member, clip(s))
+	}
+}
+
+// word checks a member that names a definition of the coordinator's machine.
+func (f *faults) word(member, s string) {
+	if len(s) > MaxWord || strings.IndexFunc(s, unicode.IsControl) >= 0 {
+		f.add(CodeInvalidRequest, "%s %q is over %d bytes or holds control characters", member, clip(s), MaxWord)
 	}
 }
 
@@ -64,9 +89,6 @@ func (f *faults) refs(member string, refs []string, most int) {
 	}
 }
 
-// maxMS is the longest duration accepted: a year.
-const maxMS = 366 * 24 * 3_600_000
-
 // Validate implements [SubagentEvent].
 func (s Spawn) Validate() *Error {
 	var f faults
@@ -80,6 +102,9 @@ func (s Spawn) Validate() *Error {
 	}
 	if s.Name != "" && !ValidName(s.Name) {
 		f.add(CodeInvalidRequest, "name %q is not 1 to 64 of A-Z a-z 0-9 _ . - beginning with a letter or digit", clip(s.Name))
+	}
+	if ValidID(s.Name) {
+		f.add(CodeInvalidRequest, "name %q could be taken for an id", s.Name)
 	}
 	if len(s.Prompt) > MaxPrompt {
 		f.add(CodeTooLarge, "prompt has %d bytes, the limit is %d: use prompt_file", len(s.Prompt), MaxPrompt)
@@ -101,6 +126,16 @@ func (s Spawn) Validate() *Error {
 		f.add(CodeTooLarge, "description has %d bytes, the limit is %d", len(s.Description), MaxDescription)
 	}
 	s.validateCommand(&f)
+	f.word("subagent_type", s.SubagentType)
+	f.word("sandbox", s.Sandbox)
+	f.word("model", s.Model)
+	f.word("persona", s.Persona)
+	f.word("capability_mode", s.CapabilityMode)
+	switch s.Isolation {
+	case "", IsolationNone, IsolationWorktree:
+	default:
+		f.add(CodeInvalidRequest, "isolation %q is neither none nor worktree", clip(s.Isolation))
+	}
 	f.path("cwd", s.Cwd)
 	f.path("workspace", s.Workspace)
 	if len(s.AddDirs) > MaxAddDirs {
@@ -112,10 +147,13 @@ func (s Spawn) Validate() *Error {
 		}
 		f.path(fmt.Sprintf("add_dirs[%d]", i), d)
 	}
-	f.millis("await_budget_ms", s.AwaitBudgetMS, maxMS)
-	f.millis("max_runtime_ms", s.MaxRuntimeMS, maxMS)
-	f.millis("idle_timeout_ms", s.IdleTimeoutMS, maxMS)
+	f.millis("await_budget_ms", s.AwaitBudgetMS, MaxDurationMS)
+	f.millis("max_runtime_ms", s.MaxRuntimeMS, MaxDurationMS)
+	f.millis("idle_timeout_ms", s.IdleTimeoutMS, MaxDurationMS)
 	s.validateMaps(&f)
+	if !validSchema(s.OutputSchema) {
+		f.add(CodeInvalidRequest, "output_schema is neither an object nor a boolean, or nested deeper than %d", MaxSchemaDepth)
+	}
 	return f.error(KindSpawn)
 }
 
@@ -173,6 +211,30 @@ func (f *faults) labels(member string, labels map[string]string) {
 		}
 		if len(labels[k]) > 256 || !utf8.ValidString(labels[k]) {
 			f.add(CodeInvalidRequest, "%s: the value of %s is over 256 bytes or not UTF-8", member, clip(k))
+		}
+	}
+}
+
+// validSchema reports whether b may be a JSON Schema. Its depth is bounded
+// because the records that hold it are nested deeper still and must be readable
+// again.
+func validSchema(b []byte) bool {
+	if len(b) == 0 {
+		return true
+	}
+	dec := jsontext.NewDecoder(bytes.NewReader(b))
+	switch dec.PeekKind() {
+	case jsontext.KindBeginObject, jsontext.KindTrue, jsontext.KindFalse:
+	default:
+		return false
+	}
+	for {
+		_, err := dec.ReadToken()
+		if errors.Is(err, io.EOF) {
+			return true
+		}
+		if err != nil || dec.StackDepth() > MaxSchemaDepth {
+			return false
 		}
 	}
 }
@@ -239,7 +301,7 @@ func (l ListActive) Validate() *Error {
 	if l.Max < 0 || l.Max > MaxPage {
 		f.add(CodeInvalidRequest, "max %d is not between 0 and %d", l.Max, MaxPage)
 	}
-	f.millis("since_ms", l.SinceMS, maxMS)
+	f.millis("since_ms", l.SinceMS, MaxDurationMS)
 	return f.error(KindListActive)
 }
 
@@ -251,11 +313,11 @@ func (c Completions) Validate() *Error {
 		member string
 		ids    []string
 	}{{"suppress_ids", c.SuppressIDs}, {"ack_ids", c.AckIDs}} {
-		if len(list.ids) > 1000 {
-			f.add(CodeTooLarge, "%s has %d entries, the limit is 1000", list.member, len(list.ids))
+		if len(list.ids) > MaxAckIDs {
+			f.add(CodeTooLarge, "%s has %d entries, the limit is %d", list.member, len(list.ids), MaxAckIDs)
 		}
 		for _, id := range list.ids {
-			if base, _, _ := strings.Cut(id, "."); !ValidID(base) {
+			if !ValidID(id) && !ValidDedupeID(id) {
 				f.add(CodeInvalidID, "%s: %q is neither an id nor a dedupe id", list.member, clip(id))
 			}
 		}

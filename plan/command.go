@@ -59,6 +59,10 @@ func Command(ctx context.Context, f Flags, connect Connect, stdio Stdio) int {
 	}
 	signals := catchSignals()
 	defer signals.stop()
+	return command(ctx, f, connect, stdio, signals)
+}
+
+func command(ctx context.Context, f Flags, connect Connect, stdio Stdio, signals *signals) int {
 	if f.Jobs < 0 || f.Jobs > MaxJobs {
 		return complain(stdio, ExitBadPlan, fmt.Errorf("-j %d is not between 1 and %d", f.Jobs, MaxJobs))
 	}

@@ -69,16 +69,29 @@ func readSettings(t *table) settings {
 	s.bestEffort = t.boolean("sandbox_best_effort")
 	s.maxRuntime = t.duration("max_runtime", maxRuntime)
 	s.env, s.labels = t.texts("env"), t.texts("labels")
-	if _, ok := s.labels[LabelRun]; ok {
-		t.faults.add(t.key("labels").Key(LabelRun), "is set by the run itself")
+	for _, k := range sortedKeys(s.env) {
+		t.check(t.key("env").Key(k), events.Spawn{Env: map[string]string{k: s.env[k]}})
+	}
+	for _, k := range sortedKeys(s.labels) {
+		path := t.key("labels").Key(k)
+		if k == LabelRun {
+			t.faults.add(path, "is set by the run itself")
+		}
+		t.check(path, events.Spawn{Labels: map[string]string{k: s.labels[k]}})
 	}
 	s.passEnv, _ = t.list("pass_env")
 	for i, k := range s.passEnv {
-		if err := (events.Spawn{ParentSessionID: "s", Env: map[string]string{k: ""}}).Validate(); err != nil {
-			t.faults.add(t.key("pass_env").Index(i), "%s", trimOperation(err))
-		}
+		t.check(t.key("pass_env").Index(i), events.Spawn{Env: map[string]string{k: ""}})
 	}
 	return s
+}
+
+// check holds one member of a spawn against the contract.
+func (t *table) check(p tomlpos.Path, part events.Spawn) {
+	part.ParentSessionID = "run"
+	if err := part.Validate(); err != nil {
+		t.faults.add(p, "%s", trimOperation(err))
+	}
 }
 
 // readCommand reads argv and explains the one mistake everybody makes.
@@ -91,6 +104,7 @@ func readCommand(t *table) []string {
 	argv, ok := t.list("command")
 	switch {
 	case !ok:
+		return nil
 	case len(argv) == 0:
 		t.faults.add(t.key("command"), "is empty")
 	case argv[0] == "":

@@ -12,9 +12,9 @@ import (
 // placeholder is what for_each replaces by the item.
 const placeholder = "{item}"
 
-// expand returns the subagents that entry e stands for, resolved. Faults that
-// are in every one of them are told once.
-func (e *entry) expand(f *faults, dir string, defaults settings) []*Subagent {
+// expand returns the subagents that entry e stands for, resolved. They are
+// checked only when the file is sound so far, so that nothing is told twice.
+func (e *entry) expand(f *faults, dir string, defaults settings, sound bool) []*Subagent {
 	s := e.settings.with(defaults)
 	told := func(s settings) bool { return s.given["command"] || s.given["shell"] }
 	if len(s.command) == 0 && s.shell == "" && !told(e.settings) && !told(defaults) {
@@ -23,7 +23,9 @@ func (e *entry) expand(f *faults, dir string, defaults settings) []*Subagent {
 	if !e.each {
 		sub := e.resolve(s, dir, "", func(text string) string { return text })
 		sub.Name = e.name
-		e.check(f, sub, make(map[string]bool))
+		if sound {
+			e.check(f, sub, make(map[string]bool))
+		}
 		return []*Subagent{sub}
 	}
 	names := e.instanceNames(f)
@@ -34,7 +36,9 @@ func (e *entry) expand(f *faults, dir string, defaults settings) []*Subagent {
 			return strings.ReplaceAll(text, placeholder, item)
 		})
 		sub.Name = names[i]
-		e.check(f, sub, said)
+		if sound {
+			e.check(f, sub, said)
+		}
 		subs = append(subs, sub)
 	}
 	return subs
@@ -68,7 +72,7 @@ func (e *entry) resolve(s settings, dir, item string, replace func(string) strin
 }
 
 // check holds the spawn that sub will become against the contract, so that a
-// refusal comes before anything has run.
+// refusal comes before anything has run. said holds what was told of this entry.
 func (e *entry) check(f *faults, sub *Subagent, said map[string]bool) {
 	spawn := sub.spawn()
 	spawn.ParentSessionID = "run"

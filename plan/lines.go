@@ -18,7 +18,7 @@ type linePainter struct {
 }
 
 func (p *linePainter) paint(rows []Row, changed []int, _ time.Time) error {
-	if p.shown == nil {
+	if len(p.shown) != len(rows) {
 		p.shown = make([]State, len(rows))
 	}
 	var lines []string

@@ -144,13 +144,16 @@ func Parse(path, dir, text string) (*Plan, error) {
 	}
 	g := &graph{faults: f}
 	for i, raw := range t.tables("subagent") {
+		if raw == nil {
+			continue
+		}
 		g.entries = append(g.entries, readEntry(f, tomlpos.Path("subagent").Index(i), raw))
 	}
 	t.rest()
 	if len(g.entries) == 0 && !t.has("subagent") {
 		f.add("", "has no [[subagent]]")
 	}
-	if !g.expand(dir, defaults) {
+	if !g.expand(dir, defaults, len(f.list) == 0) {
 		return nil, f.err()
 	}
 	for _, subs := range g.subs {
@@ -163,7 +166,8 @@ func Parse(path, dir, text string) (*Plan, error) {
 }
 
 // expand makes the subagents and their edges; false when there are too many.
-func (g *graph) expand(dir string, defaults settings) bool {
+// sound is true when nothing was wrong with the keys so far.
+func (g *graph) expand(dir string, defaults settings, sound bool) bool {
 	total := 0
 	for _, e := range g.entries {
 		total += max(1, len(e.items))
@@ -173,7 +177,7 @@ func (g *graph) expand(dir string, defaults settings) bool {
 		return false
 	}
 	for _, e := range g.entries {
-		g.subs = append(g.subs, e.expand(g.faults, dir, defaults))
+		g.subs = append(g.subs, e.expand(g.faults, dir, defaults, sound))
 	}
 	g.names()
 	g.resolve()

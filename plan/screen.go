@@ -165,7 +165,7 @@ func (f frame) total(rows []Row, hidden int, elapsed time.Duration) string {
 			ended++
 		}
 	}
-	parts := []string{fmt.Sprintf("%d/%d ended", ended, len(rows))}
+	parts := []string{fmt.Sprintf("%s: %d of %d ended", clock(elapsed), ended, len(rows))}
 	for _, s := range []State{StateRunning, StateStarting, StateQueued, StateWaiting, StateFailed, StateCancelled, StateSkipped} {
 		if count[s] > 0 {
 			parts = append(parts, fmt.Sprintf("%d %s", count[s], s))
@@ -174,7 +174,7 @@ func (f frame) total(rows []Row, hidden int, elapsed time.Duration) string {
 	if hidden > 0 {
 		parts = append(parts, fmt.Sprintf("%d not shown", hidden))
 	}
-	return fit(strings.Join(append(parts, clock(elapsed)), ", "), f.width-1)
+	return fit(strings.Join(parts, ", "), f.width-1)
 }
 
 // pick returns the indexes, ascending, of the at most room rows that matter

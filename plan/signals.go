@@ -22,6 +22,13 @@ type signals struct {
 // catchSignals catches until stop. SIGPIPE is caught so that a write to a pipe
 // whose reader is gone is an error and not the end of this process.
 func catchSignals() *signals {
+	s := newSignals()
+	signal.Notify(s.caught, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGPIPE)
+	return s
+}
+
+// newSignals handles what is sent on caught, until stop.
+func newSignals() *signals {
 	s := &signals{
 		// Two are all that a run tells apart.
 		interrupts: make(chan struct{}, 2),
@@ -29,7 +36,6 @@ func catchSignals() *signals {
 		quit:       make(chan struct{}),
 		done:       make(chan struct{}),
 	}
-	signal.Notify(s.caught, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGPIPE)
 	go s.loop()
 	return s
 }

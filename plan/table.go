@@ -86,28 +86,35 @@ func (t *table) duration(name string, most time.Duration) time.Duration {
 	return 0
 }
 
-// list reads an array of strings; present tells an empty one from none.
-func (t *table) list(name string) (list []string, present bool) {
+// list reads an array of strings; ok tells an empty one from none or a bad one.
+func (t *table) list(name string) (list []string, ok bool) {
 	raw, ok := t.get(name)
 	if !ok {
 		return nil, false
 	}
-	array, ok := raw.([]any)
-	if !ok {
+	array, isArray := raw.([]any)
+	if !isArray {
 		if tables, isTables := raw.([]map[string]any); !isTables || len(tables) > 0 {
 			t.faults.add(t.key(name), "is %s, not an array of strings", kindOf(raw))
 			return nil, false
 		}
 	}
+	ok = true
 	for i, e := range array {
-		s, ok := e.(string)
+		s, isText := e.(string)
 		switch {
-		case !ok:
+		case !isText:
 			t.faults.add(t.key(name).Index(i), "is %s, not a string", kindOf(e))
 		case strings.ContainsRune(s, 0):
 			t.faults.add(t.key(name).Index(i), "holds a NUL")
+		default:
+			list = append(list, s)
+			continue
 		}
-		list = append(list, s)
+		ok = false
+	}
+	if !ok {
+		return nil, false
 	}
 	return list, true
 }
@@ -130,7 +137,7 @@ func (t *table) texts(name string) map[string]string {
 	return texts
 }
 
-// tables reads an array of tables.
+// tables reads an array of tables; one that is something else is nil.
 func (t *table) tables(name string) []map[string]any {
 	raw, ok := t.get(name)
 	if !ok {

@@ -4,7 +4,7 @@ package sandbox
 
 import (
 	"os"
-	"path/filepath"
+	"strings"
 	"testing"
 
 	ll "github.com/landlock-lsm/go-landlock/landlock/syscall"
@@ -91,6 +91,7 @@ func TestCompilePaths(t *testing.T) {
 		"workspace relative":    {func(r *Request) { r.Workspace = "ws" }, events.CodeSandboxFailed},
 		"workspace a file":      {func(r *Request) { r.Workspace = w.base + "/file" }, events.CodeSandboxFailed},
 		"added a file":          {func(r *Request) { r.AddDirs = []string{w.base + "/file"} }, events.CodeSandboxFailed},
+		"no child binary":       {func(r *Request) { r.ChildBinary = w.base + "/none" }, events.CodeSandboxFailed},
 		"hidden missing":        {func(r *Request) { r.Hidden = []string{w.base + "/none"} }, events.CodeSandboxFailed},
 		"no temp":               {func(r *Request) { r.TempDir = "" }, events.CodeSandboxFailed},
 		"input outside of temp": {func(r *Request) { r.Inputs[0].Target = w.base + "/file" }, events.CodeSandboxFailed},
@@ -203,6 +204,7 @@ func TestCompileGaps(t *testing.T) {
 	require.Contains(t, gaps(s, r), GapProcessLimit)
 	s.Namespaces, s.Root = NamespacesUser, false
 	require.NotContains(t, gaps(s, r), GapProcessLimit)
+	require.Contains(t, gaps(able(), &roots{outermost: []string{"/"}}), GapMetadata)
 	s = Support{Constructor: true, Namespaces: NamespacesNone}
 	require.Subset(t, gaps(s, r), []string{GapNamespaces, GapHidden, GapSockets, GapMetadata, GapLandlock, GapAbstract, GapSignals, GapSeccomp})
 }
@@ -212,16 +214,8 @@ func TestCompileEncodesBounds(t *testing.T) {
 	require.ErrorContains(t, err, "mount operations")
 	_, err = layout.Plan{Ops: []layout.Op{{Kind: layout.OpPin, Target: "/a\x00b"}}}.Encode()
 	require.ErrorContains(t, err, "zero byte")
-	_, err = layout.Plan{Ops: []layout.Op{{Kind: layout.OpPin, Target: string(make([]byte, 0)) + filepath.Join("/", longName())}}}.Encode()
+	_, err = layout.Plan{Ops: []layout.Op{{Kind: layout.OpPin, Target: "/" + strings.Repeat("a", layout.MaxSize)}}}.Encode()
 	require.ErrorContains(t, err, "too long")
-}
-
-func longName() string {
-	b := make([]byte, layout.MaxSize)
-	for i := range b {
-		b[i] = 'a'
-	}
-	return string(b)
 }
 
 // descriptors counts this process's open files.

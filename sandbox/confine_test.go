@@ -15,9 +15,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
-
-	"github.com/hayward-dev/hayward/events"
-	"github.com/hayward-dev/hayward/internal/handoff"
 )
 
 // ordinaryUID runs the tests again where they start as root.
@@ -27,7 +24,7 @@ const ordinaryUID = 65534
 // user, who needs a user namespace for it.
 func TestOrdinaryUser(t *testing.T) {
 	if os.Geteuid() != 0 {
-		t.Skip("these tests already run as an ordinary user")
+		t.Skip("needs root: these tests already run as an ordinary user")
 	}
 	probe, err := probeBinary()
 	require.NoError(t, err)
@@ -191,7 +188,7 @@ func TestConfinedPrivileges(t *testing.T) {
 	for _, who := range []string{"", "supervisor:"} {
 		n, err := strconv.Atoi(o.values[who+"busy|8"])
 		require.NoError(t, err)
-		require.Greater(t, n, 4, "the question is about several threads")
+		require.Greater(t, n, 8, "the question is about several threads")
 		for _, f := range fields[:5] {
 			require.Equal(t, "0000000000000000", o.values[who+"status|"+f], f)
 		}
@@ -285,7 +282,7 @@ func TestConfinedFlood(t *testing.T) {
 	requireEnforceable(t)
 	s := Probe()
 	if s.Root && !s.PIDMax && s.Namespaces != NamespacesUser {
-		t.Skip("nothing in this kernel bounds the processes of root in a PID namespace")
+		t.Skip("needs kernel 6.14: nothing older bounds the processes of root in a PID namespace")
 	}
 	w := newWorld(t)
 	most := reservedPIDs + ProcessLimit
@@ -296,61 +293,4 @@ func TestConfinedFlood(t *testing.T) {
 	require.NoError(t, err)
 	require.Less(t, n, most)
 	require.Greater(t, n, ProcessLimit*9/10)
-}
-
-func TestConfinedReport(t *testing.T) {
-	requireEnforceable(t)
-	w := newWorld(t)
-	host, err := os.ReadFile("/proc/sys/kernel/pid_max")
-	require.NoError(t, err)
-	p := compile(t, w.request(), Probe())
-	var seen []string
-	o := w.run(t, p, launch{before: func(pid int) {
-		// Between fork and start the child is in its namespaces and nothing else ran.
-		own, err := os.Readlink(fmt.Sprintf("/proc/%d/ns/pid", pid))
-		require.NoError(t, err)
-		ours, err := os.Readlink("/proc/self/ns/pid")
-		require.NoError(t, err)
-		require.NotEqual(t, ours, own)
-		kernel, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
-		require.NoError(t, err)
-		require.Contains(t, string(kernel), "NoNewPrivs:\t0")
-		require.Contains(t, string(kernel), "Threads:\t1")
-	}}, "exec|/bin/true")
-	for _, r := range o.records {
-		seen = append(seen, r.Step.String())
-		require.Zero(t, r.Errno)
-		require.Zero(t, r.Skipped)
-	}
-	require.Equal(t, []string{"plan", "start", "fds", "namespaces", "mounts", "caps", "no_new_privs", "landlock", "seccomp", "confined", "main"}, seen)
-	require.Equal(t, uint64(1), o.records[len(o.records)-1].Value, "main saw that the plan is an enforced one")
-	report, e := p.Report(o.records)
-	if e != nil {
-		t.Fatal(e)
-	}
-	require.True(t, report.Active)
-	require.Equal(t, events.TreeKillPIDNamespace, report.TreeKill)
-	require.Equal(t, events.NetworkOpen, report.Network)
-	require.Equal(t, p.Hash, report.PlanHash)
-	require.Contains(t, report.Writable, w.workspace)
-	require.Contains(t, report.Gaps, GapCredentials)
-	for _, s := range layerSteps {
-		require.Equal(t, events.LayerEnforced, report.Layers[s.String()].State, s)
-	}
-	after, err := os.ReadFile("/proc/sys/kernel/pid_max")
-	require.NoError(t, err)
-	require.Equal(t, host, after, "the host's own bound")
-
-	// Without any one of the required records nothing is active.
-	for i, r := range o.records {
-		if r.Step > handoff.StepConfined {
-			continue
-		}
-		rest := append(append([]handoff.Record{}, o.records[:i]...), o.records[i+1:]...)
-		report, e := p.Report(rest)
-		require.NotNil(t, e, r.Step)
-		require.Equal(t, events.CodeSandboxFailed, e.Code)
-		require.Equal(t, r.Step.String(), e.Details["step"])
-		require.False(t, report.Active)
-	}
 }

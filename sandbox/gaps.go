@@ -1,5 +1,7 @@
 package sandbox
 
+import "slices"
+
 // The gaps: what a sandbox is known not to cover, as they stand in a report.
 // The first group holds for every workspace sandbox of this version, the second
 // only where this system lacks something, the third only for best effort.
@@ -40,7 +42,8 @@ func gaps(s Support, r *roots) []string {
 	direct, mounts := s.Namespaces == NamespacesDirect, s.Namespaces != NamespacesNone && s.MountTrees
 	add(s.Root && s.Namespaces != NamespacesUser && !(direct && s.PIDMax && mounts), GapProcessLimit)
 	add(s.Namespaces == NamespacesNone, GapNamespaces)
-	add(!mounts, GapHidden, GapSockets, GapMetadata)
+	add(!mounts, GapHidden, GapSockets)
+	add(!mounts || slices.Contains(r.outermost, "/"), GapMetadata)
 	add(s.LandlockABI == 0, GapLandlock)
 	add(s.LandlockABI < 6, GapAbstract)
 	add(s.LandlockABI < 6 && s.Namespaces == NamespacesNone, GapSignals)

@@ -53,6 +53,9 @@ func resolveRoots(r Request) (*roots, *events.Error) {
 	out.cache = dir("cache root", r.CacheRoot)
 	out.bus = dir("bus directory", r.Bus)
 	cwd := dir("working directory", r.Cwd)
+	if e == nil && r.ChildBinary != "" {
+		_, e = canonicalFile("child binary", r.ChildBinary)
+	}
 	var added, hidden []string
 	for _, d := range r.AddDirs {
 		added = append(added, dir("added directory", d))

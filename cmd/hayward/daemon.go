@@ -1,14 +1,7 @@
 package main
 
-import (
-	"context"
+import "github.com/hayward-dev/hayward/internal/daemon"
 
-	"github.com/hayward-dev/hayward/events"
-	"github.com/hayward-dev/hayward/internal/daemon"
-)
-
-// runDaemon serves until ctx ends. It is a variable so that tests can serve a
-// scripted coordinator.
-var runDaemon = func(context.Context, daemon.Options) error {
-	return events.Errorf(events.CodeUnsupported, events.LayerCoordinator, "this build has no daemon")
-}
+// runDaemon serves until its context ends. It is a variable so that tests can
+// serve a scripted coordinator.
+var runDaemon = daemon.Run

@@ -86,8 +86,10 @@ type scanner struct {
 	arrays map[Path]int
 }
 
-// maxDepth bounds nesting; decoders accept no deeper documents that matter.
-const maxDepth = 1000
+// maxDepth bounds the keys and indexes of a path that is noted, and so the size
+// of the index by that of the document. Whatever is deeper has the line of what
+// it is in.
+const maxDepth = 64
 
 func (s *scanner) document() {
 	var table Path
@@ -114,6 +116,9 @@ func (s *scanner) header(array bool) Path {
 	var p Path
 	keys := s.dotted()
 	for i, k := range keys {
+		if i >= maxDepth {
+			break
+		}
 		p = p.Key(k)
 		s.note(p)
 		n, isArray := s.arrays[p]
@@ -132,8 +137,10 @@ func (s *scanner) header(array bool) Path {
 // pair reads key = value in the table at p.
 func (s *scanner) pair(p Path, depth int) {
 	for _, k := range s.dotted() {
-		p = p.Key(k)
-		s.note(p)
+		if depth++; depth <= maxDepth {
+			p = p.Key(k)
+			s.note(p)
+		}
 	}
 	s.space(false)
 	if s.peek() == '=' {
@@ -145,7 +152,7 @@ func (s *scanner) pair(p Path, depth int) {
 
 func (s *scanner) value(p Path, depth int) {
 	if depth > maxDepth {
-		s.pos = len(s.text)
+		s.skip()
 		return
 	}
 	switch s.peek() {
@@ -165,6 +172,38 @@ func (s *scanner) value(p Path, depth int) {
 		for s.pos < len(s.text) && !strings.ContainsRune(",]}#\n", rune(s.text[s.pos])) {
 			s.pos++
 		}
+	}
+}
+
+// skip passes a value without looking for what is in it.
+func (s *scanner) skip() {
+	for open := 0; s.pos < len(s.text); {
+		switch s.text[s.pos] {
+		case '"', '\'':
+			s.quoted()
+			continue
+		case '#':
+			if open == 0 {
+				return
+			}
+			s.comment()
+			continue
+		case '[', '{':
+			open++
+		case ']', '}':
+			if open == 0 {
+				return
+			}
+			open--
+		case ',', '\n':
+			if open == 0 {
+				return
+			}
+			if s.text[s.pos] == '\n' {
+				s.line++
+			}
+		}
+		s.pos++
 	}
 }
 

@@ -1,6 +1,7 @@
 package tomlpos
 
 import (
+	"strings"
 	"testing"
 	"unicode/utf8"
 
@@ -83,7 +84,9 @@ func requireComplete(t *testing.T, doc string, x Index) {
 		return
 	}
 	var want []string
-	paths("", values, &want)
+	if depth := paths("", values, &want); depth >= maxDepth {
+		return
+	}
 	got := make([]string, 0, len(x))
 	for p := range x {
 		got = append(got, string(p))
@@ -91,24 +94,39 @@ func requireComplete(t *testing.T, doc string, x Index) {
 	require.ElementsMatch(t, want, got, "document:\n%s", doc)
 }
 
-func paths(p Path, v any, into *[]string) {
+// paths lists all paths below p and returns how deep the deepest is.
+func paths(p Path, v any, into *[]string) (depth int) {
 	if p != "" {
 		*into = append(*into, string(p))
 	}
+	below := func(p Path, v any) { depth = max(depth, 1+paths(p, v, into)) }
 	switch v := v.(type) {
 	case map[string]any:
 		for k, e := range v {
-			paths(p.Key(k), e, into)
+			below(p.Key(k), e)
 		}
 	case []any:
 		for i, e := range v {
-			paths(p.Index(i), e, into)
+			below(p.Index(i), e)
 		}
 	case []map[string]any:
 		for i, e := range v {
-			paths(p.Index(i), e, into)
+			below(p.Index(i), e)
 		}
 	}
+	return depth
+}
+
+// TestDeep: what is too deep to be noted is passed over, and what follows it
+// keeps its line.
+func TestDeep(t *testing.T) {
+	deep := "a = " + strings.Repeat("[", 200) + "\n'x]', \"]\", # ]\n{ k = 1 }\n" + strings.Repeat("]", 200) +
+		"\n" + strings.Repeat("k.", 200) + "k = 1\nlast = 1\n[" + strings.Repeat("t.", 200) + "t]\nx = 1\n[end]\nk = 1\n"
+	x := Locate(deep)
+	require.Equal(t, 6, x.Line("last"))
+	require.Equal(t, 10, x.Line("end.k"))
+	require.Equal(t, 5, x.Line(Path(strings.Repeat("k.", 150)+"k")))
+	require.Less(t, len(x), 4*maxDepth)
 }
 
 func FuzzLocate(f *testing.F) {

@@ -154,23 +154,30 @@ static int bounding_empty(void)
 	return 0;
 }
 
+static int not_dumpable(void)
+{
+	if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0))
+		return errno;
+	return prctl(PR_GET_DUMPABLE, 0, 0, 0, 0) == 0 ? 0 : EPERM;
+}
+
+// hw_capabilities does all it can and returns the first error, so that a
+// best-effort plan keeps no more than it must.
 int hw_capabilities(const struct hw_plan *p, uint64_t *value)
 {
 	const uint32_t flags = p->header->flags;
-	int err;
+	int err = 0, next;
 	(void)value;
-	if ((flags & HW_FLAG_BOUNDING) && ((err = drop_bounding()) || (err = bounding_empty())))
-		return err;
-	if ((flags & HW_FLAG_CAPS) && (err = drop_sets()))
-		return err;
-	// After the last change of credentials, which would set it again.
-	if (flags & HW_FLAG_NOT_DUMPABLE) {
-		if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0))
-			return errno;
-		if (prctl(PR_GET_DUMPABLE, 0, 0, 0, 0) != 0)
-			return EPERM;
+	if (flags & HW_FLAG_BOUNDING) {
+		if (!(err = drop_bounding()))
+			err = bounding_empty();
 	}
-	return 0;
+	if ((flags & HW_FLAG_CAPS) && (next = drop_sets()) && !err)
+		err = next;
+	// After the last change of credentials, which would set it again.
+	if ((flags & HW_FLAG_NOT_DUMPABLE) && (next = not_dumpable()) && !err)
+		err = next;
+	return err;
 }
 
 int hw_no_new_privs(const struct hw_plan *p, uint64_t *value)

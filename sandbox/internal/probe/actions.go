@@ -7,11 +7,12 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"sort"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
-	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -245,20 +246,24 @@ func limit(a []string) (string, error) {
 	return fmt.Sprintf("%d %d", l.Cur, l.Max), err
 }
 
-// threads makes the runtime start n threads, so that status speaks of many.
+// threads makes the runtime hold n threads at once, which stay afterwards, and
+// says how many there are: status then speaks of all of them.
 func threads(a []string) (string, error) {
+	var there, done sync.WaitGroup
+	release := make(chan struct{})
 	n := int(number(a[0]))
-	done := make(chan struct{})
+	there.Add(n)
 	for range n {
-		go func() {
-			ts := unix.Timespec{Nsec: int64(20 * time.Millisecond)}
-			_ = unix.Nanosleep(&ts, nil)
-			done <- struct{}{}
-		}()
+		done.Go(func() {
+			runtime.LockOSThread()
+			defer runtime.UnlockOSThread()
+			there.Done()
+			<-release
+		})
 	}
-	for range n {
-		<-done
-	}
+	there.Wait()
 	tasks, err := os.ReadDir("/proc/self/task")
+	close(release)
+	done.Wait()
 	return strconv.Itoa(len(tasks)), err
 }

@@ -1,0 +1,74 @@
+# `make help` lists the targets. Variables: GO, VERSION, TEST_JOBS, TEST_TIMEOUT.
+
+.DEFAULT_GOAL := build
+SHELL := /bin/sh
+
+# Looked up at each use: the set-up may have just installed it.
+GO ?= $(firstword $(shell command -v go) $(wildcard /usr/local/go/bin/go /usr/lib/go-1.26/bin/go) go)
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
+TEST_JOBS ?= 2
+TEST_TIMEOUT ?= 10m
+
+export CGO_ENABLED := 1
+# The version comes from git describe; stamping would also ask who owns .git.
+export GOFLAGS := $(strip $(GOFLAGS) -buildvcs=false)
+
+tags   := -tags netgo,osusergo
+static := -trimpath $(tags) -ldflags '-s -w -linkmode external -extldflags "-static" -X main.version=$(VERSION)'
+child  := internal/childbin/bin/hayward-child
+dist   := dist/hayward-$(VERSION)-$(shell uname -s | tr A-Z a-z)-$(shell uname -m)
+
+.PHONY: help setup build child run test test-user check bench lint fmt dist generate clean
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+setup: ## check the tools and header packages; as root on Debian, install what is missing
+	@GO='$(GO)' sh scripts/setup.sh
+
+build: setup child ## build bin/hayward, one static file with hayward-child inside
+	$(GO) build $(static) -o bin/hayward ./cmd/hayward
+
+child: setup
+	$(GO) build $(static) -o $(child) ./cmd/hayward-child
+
+run: build ## build, then audit this repository with a plan of parallel subagents
+	bin/hayward run plans/audit.toml
+
+test: setup check ## check the sources, then run every test with the race detector
+	$(GO) run ./internal/skipcheck -race -timeout $(TEST_TIMEOUT) -p $(TEST_JOBS) ./...
+
+test-user: setup ## run the tests of what users see, without the race detector
+	$(GO) run ./internal/skipcheck -timeout $(TEST_TIMEOUT) -p $(TEST_JOBS) ./internal/e2e ./cmd/... ./client ./plan ./spawner ./child ./sandbox/...
+
+check: setup ## check that sources are formatted, vetted and their generated files fresh
+	@unformatted=$$($$($(GO) env GOROOT)/bin/gofmt -l .) || exit 1; \
+	if [ -n "$$unformatted" ]; then echo "not formatted, run \"make fmt\":"; echo "$$unformatted"; exit 1; fi
+	$(GO) vet ./...
+	$(GO) run ./internal/contractgen -check
+
+bench: setup ## run the Go benchmarks of the hot packages; the output is kept in bench.txt
+	$(GO) test -run '^$$' -bench . -benchmem ./events ./coordinator ./internal/bus > bench.txt; \
+	status=$$?; cat bench.txt; exit $$status
+
+lint: setup ## vet and staticcheck
+	$(GO) vet ./...
+	$(GO) tool staticcheck ./...
+
+fmt: setup ## format the sources
+	$$($(GO) env GOROOT)/bin/gofmt -w .
+
+generate: setup ## regenerate the JSON schemas and docs/contract.md from package events
+	$(GO) generate ./...
+
+dist: build ## pack the binary, shell completions, man pages and the license
+	rm -rf '$(dist)' && mkdir -p '$(dist)/completions' '$(dist)/man'
+	cp bin/hayward LICENSE README.md CHANGELOG.md '$(dist)/'
+	for shell in bash zsh fish; do bin/hayward completion $$shell > "$(dist)/completions/hayward.$$shell" || exit 1; done
+	bin/hayward man '$(dist)/man'
+	tar -C dist --owner=0 --group=0 --sort=name -czf '$(dist).tar.gz' '$(notdir $(dist))'
+	rm -rf '$(dist)'
+	@echo '$(dist).tar.gz'
+
+clean: ## remove what was built
+	rm -rf bin dist $(child) bench.txt

@@ -1,0 +1,292 @@
+package child
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/hayward-dev/hayward/events"
+	"github.com/hayward-dev/hayward/internal/handoff"
+)
+
+const (
+	// killProof is how long a killed runner is waited for. One that sleeps in the
+	// kernel may take longer; it is then reported without its exit.
+	killProof = 10 * time.Second
+	// drainBound is how long output is read after everything that can be reached
+	// is dead.
+	drainBound = 2 * time.Second
+	// resultBound is how long the fast copy of the report may take.
+	resultBound = 250 * time.Millisecond
+	// defaultHeartbeat is for specs that say nothing.
+	defaultHeartbeat = 5 * time.Second
+)
+
+// supervisor runs one subagent. Its run method is the owner of every goroutine
+// it starts.
+type supervisor struct {
+	spec   events.ChildSpec
+	files  *descriptors
+	reaper *reaper
+	box    *outbox
+	live   *progress
+	bus    *bus
+	// stops has one slot: the first stop counts, later ones change nothing.
+	stops chan events.Reason
+
+	feed *feed // set before the connection to the bus is made
+
+	ended events.Reason // why the runner was told to end; owned by run
+}
+
+func newSupervisor(spec events.ChildSpec, files *descriptors, sigchld <-chan os.Signal) *supervisor {
+	s := &supervisor{
+		spec:   spec,
+		files:  files,
+		reaper: newReaper(sigchld),
+		box:    newOutbox(),
+		live:   &progress{},
+		stops:  make(chan events.Reason, 1),
+	}
+	s.bus = newBus(spec, s.control)
+	return s
+}
+
+// run runs the subagent to its end and returns the exit status.
+func (s *supervisor) run() int {
+	namespace, err := becomeReaper()
+	if err != nil {
+		s.files.refuse(s.spec, events.Errorf(events.CodeStartFailed, events.LayerSandbox, "start %s: %w", s.spec.ID, err))
+		return ExitRefused
+	}
+	go s.reaper.run()
+	defer s.reaper.close()
+
+	rec := newRecorder(s.box, s.files.transcript, s.bus.items)
+	if s.spec.Prompt != "" {
+		s.box.add(events.Item{Kind: events.ItemPrompt, Text: s.spec.Prompt})
+	}
+	s.box.add(events.Item{Kind: events.ItemCommand, Argv: s.spec.Argv})
+	go rec.run()
+
+	r, refusal := startRunner(s.spec, s.reaper)
+	if refusal != nil {
+		if err := rec.finish(events.Item{Kind: events.ItemNote, Text: refusal.Error()}); err != nil {
+			refusal.WithDetail("transcript", err.Error())
+		}
+		s.files.refuse(s.spec, refusal)
+		return ExitReported
+	}
+	s.files.send(handoff.Record{Step: handoff.StepRunner, Value: uint64(r.process.Pid)})
+	s.files.closeStatus()
+
+	report := s.supervise(r, rec, tree{namespace: namespace, group: r.process.Pid})
+	if err := writeReport(s.files.report, report); err != nil {
+		// The coordinator finds no report and says so; this is for its log.
+		fmt.Fprintf(os.Stderr, "hayward-child: %v\n", err)
+		return ExitRefused
+	}
+	s.bus.farewell(report, resultBound)
+	return ExitReported
+}
+
+// supervise watches the runner to its end and returns the report.
+func (s *supervisor) supervise(r *runner, rec *recorder, t tree) events.Report {
+	pumps := [streams]*pump{
+		stdout: newPump(stdout, r.stdout, s.files.stdout, s.box, s.live),
+		stderr: newPump(stderr, r.stderr, s.files.stderr, s.box, s.live),
+	}
+	for _, p := range pumps {
+		go p.run()
+	}
+	s.feed = newFeed(s.spec, r.stdin, s.box)
+	stopTalking := s.talk(r.process.Pid)
+
+	gone := s.watch(r, t)
+
+	s.feed.close()
+	exit := s.bury(r, t, gone)
+	bound := time.Now().Add(drainBound)
+	var lost error
+	for _, p := range pumps {
+		if err := p.drain(bound); err != nil {
+			s.box.note(fmt.Sprintf("read %s to its end: %v", p.stream, err))
+		}
+		if p.cut {
+			s.box.note(fmt.Sprintf("%s was still held open %v after the end and was left", p.stream, drainBound))
+		}
+		lost = errors.Join(lost, p.err)
+	}
+	stopTalking()
+	lost = errors.Join(lost, rec.finish(events.Item{Kind: events.ItemExit, Exit: exit}), s.sync(pumps))
+
+	report := newReport(s.spec, nil)
+	if lost != nil {
+		report.Error = storageError(s.spec.ID, lost)
+	}
+	last := s.live.snapshot()
+	report.Exit, report.Ended = exit, s.ended
+	report.StdoutBytes, report.StderrBytes = last.StdoutBytes, last.StderrBytes
+	report.LastLine, report.StderrTail = last.LastLine, s.live.stderrTail()
+	return report
+}
+
+// watch waits for the runner's end, and brings it about by the ladder when it is
+// told to or the time is up: stdin closed and SIGTERM, then SIGKILL after the
+// grace. It returns false if not even that ended the runner.
+func (s *supervisor) watch(r *runner, t tree) (gone bool) {
+	var deadline, grace, proof <-chan time.Time
+	if ms := s.spec.MaxRuntimeMS; ms > 0 {
+		timer := time.NewTimer(time.Duration(ms) * time.Millisecond)
+		defer timer.Stop()
+		deadline = timer.C
+	}
+	begin := func(reason events.Reason) {
+		deadline = nil
+		if s.ended != "" {
+			return
+		}
+		s.ended = reason
+		s.box.note("told to end: " + string(reason))
+		s.feed.shut()
+		s.check("terminate the command", t.terminate())
+		grace = time.After(time.Duration(s.spec.GraceMS) * time.Millisecond)
+	}
+	for {
+		// An end beats a stop that races with it.
+		select {
+		case <-r.exited:
+			return true
+		default:
+		}
+		select {
+		case <-r.exited:
+		case reason := <-s.stops:
+			begin(reason)
+		case <-deadline:
+			begin(events.ReasonDeadline)
+		case <-grace:
+			grace = nil
+			s.box.note(fmt.Sprintf("killed: it did not end within %d ms", s.spec.GraceMS))
+			s.check("kill the command", t.kill())
+			proof = time.After(killProof)
+		case <-proof:
+			s.box.note("the command did not end " + killProof.String() + " after it was killed")
+			return false
+		}
+	}
+}
+
+// bury kills what the runner left behind and reaps the runner.
+func (s *supervisor) bury(r *runner, t tree, gone bool) *events.Exit {
+	// The group first: the runner, not yet reaped, keeps its number taken.
+	s.check("kill what the command left", t.kill())
+	exit := &events.Exit{}
+	if gone {
+		state, err := r.wait()
+		if err != nil {
+			s.check("reap the command", err)
+		} else {
+			exit = exitOf(state)
+		}
+	}
+	s.reaper.forget()
+	if !t.namespace {
+		ctx, cancel := context.WithTimeout(context.Background(), drainBound)
+		defer cancel()
+		s.check("kill what the command left", sweep(ctx, os.Getpid()))
+	}
+	return exit
+}
+
+// check puts a failure of supervision into the transcript. The coordinator ends
+// the whole tree from outside in any case, so the run is reported as it was.
+func (s *supervisor) check(what string, err error) {
+	if err != nil {
+		s.box.note(fmt.Sprintf("%s: %v", what, err))
+	}
+}
+
+// sync makes what was kept as durable as the report will be.
+func (s *supervisor) sync(pumps [streams]*pump) error {
+	errs := make([]error, streams)
+	var wg sync.WaitGroup
+	for i, p := range pumps {
+		if p.written.Load() > 0 {
+			wg.Go(func() { errs[i] = syncFile(p.file) })
+		}
+	}
+	wg.Wait()
+	return errors.Join(errs...)
+}
+
+// talk connects to the bus and tells it of the runner: started once, then
+// heartbeats. The returned function ends that and waits for it.
+func (s *supervisor) talk(pid int) (stop func()) {
+	quit := make(chan struct{})
+	var wg sync.WaitGroup
+	// Not waited for: it may hang for as long as an attempt to connect is bounded,
+	// and the end of the process ends it.
+	go func() {
+		if err := s.bus.dial(); err != nil {
+			s.box.note(err.Error())
+		}
+	}()
+	wg.Go(func() {
+		interval := defaultHeartbeat
+		if s.spec.HeartbeatMS > 0 {
+			interval = time.Duration(s.spec.HeartbeatMS) * time.Millisecond
+		}
+		tick := time.NewTicker(interval)
+		defer tick.Stop()
+		started := events.Started{ID: s.spec.ID, Run: s.spec.Run, At: time.Now().UTC(), RunnerPID: pid}
+		told := false
+		for {
+			select {
+			case <-quit:
+				return
+			case <-tick.C:
+			case <-s.bus.connected:
+			}
+			// Without a connection both are told after the next one.
+			told = told || s.bus.report(events.ChildStarted, started) == nil
+			beat := events.Heartbeat{ID: s.spec.ID, Run: s.spec.Run, Progress: s.live.snapshot()}
+			beat.Progress.Processes = countProcesses()
+			_ = s.bus.report(events.ChildHeartbeat, beat)
+		}
+	})
+	return func() {
+		close(quit)
+		wg.Wait()
+	}
+}
+
+// control obeys one message of the coordinator. It runs on the bus client's
+// goroutine and does not block: it acts first and answers then.
+func (s *supervisor) control(data []byte, reply func(events.ControlReply)) {
+	var c events.Control
+	if err := events.DecodeRecord(data, &c); err != nil {
+		reply(events.ControlReply{})
+		return
+	}
+	switch c.Kind {
+	case events.ControlPing:
+		reply(events.ControlReply{OK: true})
+	case events.ControlStop:
+		if c.Reason == "" {
+			c.Reason = events.ReasonUser
+		}
+		select {
+		case s.stops <- c.Reason:
+		default:
+		}
+		reply(events.ControlReply{OK: true})
+	case events.ControlStdin:
+		s.feed.put(c, reply)
+	default:
+		reply(events.ControlReply{})
+	}
+}

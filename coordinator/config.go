@@ -1,0 +1,113 @@
+package coordinator
+
+import (
+	"time"
+
+	"github.com/hayward-dev/hayward/events"
+)
+
+// Limits bound what runs and what waits. Slots are derived from the records
+// that are pending or active; a slot is free again once the end is durable.
+type Limits struct {
+	// PerSession and Total bound concurrent children.
+	PerSession int
+	Total      int
+	// QueueLength bounds the subagents that wait for a slot. A spawn beyond it is
+	// refused with [events.CodeLimit].
+	QueueLength int
+	// Depth bounds nesting: 1 allows children of clients alone.
+	Depth int
+}
+
+// Config holds the numbers of a coordinator. Zero means the default.
+type Config struct {
+	Limits Limits
+	// Intake bounds the requests that wait for the loop, and Outstanding those
+	// that were accepted and are not answered yet. Past either a request is
+	// refused with [events.CodeBusy].
+	Intake      int
+	Outstanding int
+	// AwaitBudget bounds how long a foreground spawn that names no budget holds
+	// its caller; 0 is no bound.
+	AwaitBudget time.Duration
+	// MaxRuntime bounds a run that names no bound.
+	MaxRuntime time.Duration
+	// StartDeadline bounds the time from asking for a child to its report that it
+	// runs, Grace the time between SIGTERM and SIGKILL, KillProof the time from
+	// SIGKILL to the proof that nothing is left.
+	StartDeadline time.Duration
+	Grace         time.Duration
+	KillProof     time.Duration
+	// PutDeadline bounds one write of a record, and FlushDeadline what is written,
+	// published and answered after the loop ended.
+	PutDeadline   time.Duration
+	FlushDeadline time.Duration
+	// AckDeadline bounds the acknowledgement of a reply.
+	AckDeadline time.Duration
+	// Now is the clock, [time.Now] by default.
+	Now func() time.Time
+}
+
+// The defaults, and what follows from them.
+const (
+	defaultPerSession  = 32
+	defaultTotal       = 256
+	defaultQueueLength = 4096
+	defaultDepth       = 1
+	defaultIntake      = 1024
+	defaultOutstanding = 64 << 10
+	defaultMaxRuntime  = 4 * time.Hour
+	defaultStart       = 10 * time.Second
+	defaultGrace       = 10 * time.Second
+	defaultKillProof   = 10 * time.Second
+	defaultPut         = 5 * time.Second
+
+	// runMargin is added to a run's own deadline and grace: the child ends itself
+	// first, the coordinator's timer is the backstop.
+	runMargin = 5 * time.Second
+	// storePatience is how long an answer is held for a store that fails.
+	storePatience = 30 * time.Second
+	// batch is how many messages of a kind are applied in a row.
+	batch = 64
+	// timersPerTick bounds the timers that fire in one [Tick].
+	timersPerTick = batch
+	// maxGates bounds the cancelled prompts that no record stands for.
+	maxGates = 10_000
+)
+
+// withDefaults returns c with every zero filled in. A negative limit counts as
+// 1: there is no way to ask for none.
+func (c Config) withDefaults() Config {
+	count := func(n *int, otherwise int) {
+		switch {
+		case *n == 0:
+			*n = otherwise
+		case *n < 0:
+			*n = 1
+		}
+	}
+	span := func(d *time.Duration, otherwise time.Duration) {
+		if *d <= 0 {
+			*d = otherwise
+		}
+	}
+	count(&c.Limits.PerSession, defaultPerSession)
+	count(&c.Limits.Total, defaultTotal)
+	count(&c.Limits.QueueLength, defaultQueueLength)
+	count(&c.Limits.Depth, defaultDepth)
+	count(&c.Intake, defaultIntake)
+	count(&c.Outstanding, defaultOutstanding)
+	span(&c.MaxRuntime, defaultMaxRuntime)
+	span(&c.StartDeadline, defaultStart)
+	span(&c.Grace, defaultGrace)
+	span(&c.KillProof, defaultKillProof)
+	span(&c.PutDeadline, defaultPut)
+	span(&c.FlushDeadline, defaultPut)
+	span(&c.AckDeadline, events.DefaultLeaseMS*time.Millisecond)
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	return c
+}
+
+func millis(ms int64) time.Duration { return time.Duration(ms) * time.Millisecond }

@@ -1,0 +1,306 @@
+package coordinator
+
+import (
+	"strings"
+
+	"github.com/hayward-dev/hayward/events"
+)
+
+// session is what a parent session owns. Like everything in an index it is
+// derived from records; none of it is durable by itself.
+type session struct {
+	id string
+	// all holds every subagent known, live those whose end is not durable yet.
+	all, live ordered
+	// queue holds the queued ones, first in first out.
+	queue []*subagent
+	// slots holds those that have a slot.
+	slots map[*subagent]struct{}
+	// ended are those whose end is durable, by the time of the end.
+	ended ordered
+	// unread are the durable ends that nobody acknowledged; deliverable, in end
+	// order, those of them that no reader has leased.
+	unread      map[*subagent]struct{}
+	deliverable ordered
+	prompts     map[string]*prompt
+	// gateBefore gates the prompts whose first subagent came before that ordinal.
+	gateBefore uint64
+	// ready tells that the session is in the round robin.
+	ready bool
+}
+
+// prompt is one turn of a session.
+type prompt struct {
+	// first is the ordinal of its first subagent.
+	first uint64
+	gated bool
+	// latest is its youngest subagent.
+	latest    *subagent
+	live      map[*subagent]struct{}
+	unread    map[*subagent]struct{}
+	unsettled map[*subagent]struct{} // ended, usage unknown
+}
+
+type nameKey struct{ session, name string }
+
+type promptKey struct{ session, prompt string }
+
+// tailLength is the shortest id ending that may refer to a subagent.
+const tailLength = 4
+
+// index finds subagents.
+type index struct {
+	byID     map[string]*subagent
+	sessions map[string]*session
+	all      ordered
+	live     ordered
+	ended    ordered
+	// named holds the youngest of a name in a session, byName one for each session
+	// that has the name.
+	named  map[nameKey]*subagent
+	byName map[string][]*subagent
+	// byTail holds what ends in the same tailLength characters.
+	byTail map[string][]*subagent
+	// children are the live subagents that a subagent spawned.
+	children map[string]map[*subagent]struct{}
+}
+
+func newIndex() index {
+	return index{
+		byID:     make(map[string]*subagent),
+		sessions: make(map[string]*session),
+		all:      ordered{compare: byCreation},
+		live:     ordered{compare: byCreation},
+		ended:    ordered{compare: byEndTime},
+		named:    make(map[nameKey]*subagent),
+		byName:   make(map[string][]*subagent),
+		byTail:   make(map[string][]*subagent),
+		children: make(map[string]map[*subagent]struct{}),
+	}
+}
+
+// session returns the session id, made if it is new.
+func (x *index) session(id string) *session {
+	if g := x.sessions[id]; g != nil {
+		return g
+	}
+	g := &session{
+		id:          id,
+		all:         ordered{compare: byCreation},
+		live:        ordered{compare: byCreation},
+		slots:       make(map[*subagent]struct{}),
+		ended:       ordered{compare: byEndTime},
+		unread:      make(map[*subagent]struct{}),
+		deliverable: ordered{compare: byEndOrder},
+		prompts:     make(map[string]*prompt),
+	}
+	x.sessions[id] = g
+	return g
+}
+
+// add enters e, which has its record and ordinal.
+func (x *index) add(e *subagent) {
+	r := e.rec
+	g := x.session(r.ParentSessionID)
+	e.session = g
+	x.byID[e.id] = e
+	x.all.insert(e)
+	g.all.insert(e)
+	tail := e.id[len(e.id)-tailLength:]
+	x.byTail[tail] = append(x.byTail[tail], e)
+	if r.ParentPromptID != "" {
+		p := g.prompts[r.ParentPromptID]
+		if p == nil {
+			p = &prompt{first: e.ord}
+			g.prompts[r.ParentPromptID] = p
+		}
+		p.gated = p.gated || r.PromptGate
+		p.latest = e
+		e.prompt = p
+	}
+	if r.Name != "" {
+		x.addName(e)
+	}
+	x.setLive(e, true)
+}
+
+func (x *index) addName(e *subagent) {
+	key := nameKey{e.rec.ParentSessionID, e.rec.Name}
+	list := x.byName[key.name]
+	if old := x.named[key]; old != nil {
+		e.nameSlot = old.nameSlot
+		list[e.nameSlot] = e
+	} else {
+		e.nameSlot = len(list)
+		x.byName[key.name] = append(list, e)
+	}
+	x.named[key] = e
+}
+
+// setLive enters e among the live ones, or takes it out once its end is durable.
+func (x *index) setLive(e *subagent, live bool) {
+	g, p := e.session, e.prompt
+	if live {
+		x.live.insert(e)
+		g.live.insert(e)
+		if p != nil {
+			put(&p.live, e)
+		}
+		if e.rec.ParentID != "" {
+			set := x.children[e.rec.ParentID]
+			put(&set, e)
+			x.children[e.rec.ParentID] = set
+		}
+		return
+	}
+	x.live.remove(e)
+	g.live.remove(e)
+	x.ended.insert(e)
+	g.ended.insert(e)
+	if p != nil {
+		delete(p.live, e)
+		if e.rec.StartedAt != nil && e.rec.Exit == nil {
+			put(&p.unsettled, e)
+		}
+	}
+	if set := x.children[e.rec.ParentID]; set != nil {
+		delete(set, e)
+		if len(set) == 0 {
+			delete(x.children, e.rec.ParentID)
+		}
+	}
+}
+
+// setUnread enters e into or takes it out of what its session has to read.
+func (x *index) setUnread(e *subagent) {
+	g, p := e.session, e.prompt
+	unread := e.endDurable() && e.rec.ReadAt == nil
+	if unread {
+		put(&g.unread, e)
+		if p != nil {
+			put(&p.unread, e)
+		}
+	} else {
+		delete(g.unread, e)
+		if p != nil {
+			delete(p.unread, e)
+		}
+	}
+	if unread && e.lease == nil {
+		g.deliverable.insert(e)
+	} else if e.rec.EndOrder > 0 {
+		g.deliverable.remove(e)
+	}
+}
+
+// put adds e to a set that may not be made yet.
+func put(set *map[*subagent]struct{}, e *subagent) {
+	if *set == nil {
+		*set = make(map[*subagent]struct{})
+	}
+	(*set)[e] = struct{}{}
+}
+
+// scope is what a caller may see.
+type scope struct {
+	// session limits to one session unless it is empty.
+	session string
+	// parent limits to the descendants of a subagent unless it is empty.
+	parent string
+}
+
+// scopeOf is the scope of a caller that named session. What a child sees comes
+// from the child, never from the request.
+func scopeOf(c Caller, session string) scope {
+	if c.isChild() {
+		return scope{session: c.Session, parent: c.Principal}
+	}
+	return scope{session: session}
+}
+
+// sees reports whether e is in sc.
+func (x *index) sees(sc scope, e *subagent) bool {
+	if sc.session != "" && e.rec.ParentSessionID != sc.session {
+		return false
+	}
+	return sc.parent == "" || x.descends(e, sc.parent)
+}
+
+// descends reports whether e was spawned by id or by a descendant of it. Depth
+// is bounded by the limit that every spawn passed.
+func (x *index) descends(e *subagent, id string) bool {
+	for e != nil && e.rec.ParentID != "" {
+		if e.rec.ParentID == id {
+			return true
+		}
+		e = x.byID[e.rec.ParentID]
+	}
+	return false
+}
+
+// resolve finds what ref names in sc: an id, else a name, else an id's ending.
+// Nothing found is nil; several are [events.CodeAmbiguousID].
+func (x *index) resolve(sc scope, ref string) (*subagent, *events.Error) {
+	if events.ValidID(ref) {
+		if e := x.byID[ref]; e != nil && x.sees(sc, e) {
+			return e, nil
+		}
+		return nil, nil
+	}
+	if found := x.withName(sc, ref); len(found) > 0 {
+		return one(ref, found)
+	}
+	if len(ref) < tailLength {
+		return nil, nil
+	}
+	var found []*subagent
+	for _, e := range x.byTail[ref[len(ref)-tailLength:]] {
+		if strings.HasSuffix(e.id, ref) && x.sees(sc, e) {
+			found = append(found, e)
+		}
+	}
+	return one(ref, found)
+}
+
+// withName returns the subagents that name may mean. In one session it means the
+// live one, else the youngest; across sessions a single live one, else all.
+func (x *index) withName(sc scope, name string) []*subagent {
+	if sc.session != "" {
+		if e := x.named[nameKey{sc.session, name}]; e != nil && x.sees(sc, e) {
+			return []*subagent{e}
+		}
+		return nil
+	}
+	var live, found []*subagent
+	for _, e := range x.byName[name] {
+		if !x.sees(sc, e) {
+			continue
+		}
+		found = append(found, e)
+		if e.rec.Live() {
+			live = append(live, e)
+		}
+	}
+	if len(live) == 1 {
+		return live
+	}
+	return found
+}
+
+func one(ref string, found []*subagent) (*subagent, *events.Error) {
+	switch len(found) {
+	case 0:
+		return nil, nil
+	case 1:
+		return found[0], nil
+	}
+	const shown = 5
+	ids := make([]string, 0, shown)
+	for _, e := range found[:min(len(found), shown)] {
+		ids = append(ids, e.id)
+	}
+	err := events.Errorf(events.CodeAmbiguousID, events.LayerGate, "%q fits %d subagents", ref, len(found)).
+		WithRemedy("give more of the id, or the session").
+		WithDetail("ref", ref).WithDetail("candidates", strings.Join(ids, " "))
+	return nil, err
+}

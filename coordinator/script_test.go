@@ -1,0 +1,446 @@
+package coordinator
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/datadriven"
+
+	"github.com/hayward-dev/hayward/events"
+)
+
+// TestScripts runs the interaction scripts in testdata. A script is a list of
+// commands, each with the effects that it has; see testdata/README.md. Rewrite
+// them with -rewrite and read what changed.
+func TestScripts(t *testing.T) {
+	datadriven.Walk(t, "testdata/scripts", func(t *testing.T, path string) {
+		var s *script
+		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
+			if d.Cmd == "world" {
+				s = &script{tickets: map[*ticket]string{}}
+				s.w = newWorld(t, s.config(t, d))
+				return ""
+			}
+			return s.run(t, d)
+		})
+	})
+}
+
+// script is the world of one script and the names that it uses.
+type script struct {
+	w       *world
+	names   []string
+	tickets map[*ticket]string
+}
+
+func (s *script) config(t *testing.T, d *datadriven.TestData) Config {
+	var cfg Config
+	d.MaybeScanArgs(t, "per-session", &cfg.Limits.PerSession)
+	d.MaybeScanArgs(t, "total", &cfg.Limits.Total)
+	d.MaybeScanArgs(t, "queue", &cfg.Limits.QueueLength)
+	d.MaybeScanArgs(t, "depth", &cfg.Limits.Depth)
+	cfg.AwaitBudget = duration(t, d, "budget")
+	return cfg
+}
+
+func duration(t *testing.T, d *datadriven.TestData, key string) time.Duration {
+	var text string
+	if !d.MaybeScanArgs(t, key, &text) {
+		return 0
+	}
+	v, err := time.ParseDuration(text)
+	if err != nil {
+		d.Fatalf(t, "%s: %v", key, err)
+	}
+	return v
+}
+
+// run carries out one command and returns the effects as text.
+func (s *script) run(t *testing.T, d *datadriven.TestData) string {
+	w := s.w
+	var out []Effect
+	switch d.Cmd {
+	case "spawn", "query", "cancel", "list", "completions", "outstanding":
+		for _, e := range s.events(t, d) {
+			caller := Caller{Principal: "client"}
+			if by := s.word(t, d, "by"); by != "" {
+				caller = Caller{Principal: s.id(by), Session: w.state.byID[s.id(by)].rec.ParentSessionID}
+			}
+			as := s.word(t, d, "as")
+			if as == "" {
+				as = d.Cmd
+			}
+			if spawn, ok := e.(events.Spawn); ok && s.word(t, d, "as") == "" {
+				as += " " + shorten(spawn.ID, s.names)
+			}
+			w.requestAs(as, caller, e)
+			out = append(out, w.effects...)
+		}
+	case "shutdown":
+		to := &ticket{"shutdown"}
+		w.answers[to] = nil
+		out = w.apply(ShutDown{events.ShutdownRequest{Kill: d.HasArg("kill"), Handover: d.HasArg("handover")}, to})
+	case "shutdown-expired":
+		out = w.apply(ShutdownExpired{})
+	case "lookup":
+		to := &ticket{"lookup"}
+		out = w.apply(Lookup{s.word(t, d, "session"), s.ref(d.CmdArgs[0].Key), to})
+	case "ok":
+		for _, id := range s.targets(d, w.order) {
+			out = append(out, w.ack(id)...)
+		}
+	case "fail":
+		code := events.Code(s.word(t, d, "code"))
+		for _, id := range s.targets(d, w.order) {
+			out = append(out, w.apply(PersistFailed{ID: id, Err: events.Errorf(code, events.LayerCoordinator, "put failed")})...)
+		}
+	case "forked":
+		for _, id := range s.targets(d, nil) {
+			out = append(out, w.fork(id)...)
+		}
+	case "started":
+		for _, id := range s.targets(d, nil) {
+			out = append(out, w.apply(Started{ID: id, Run: 1, Report: events.SandboxReport{Active: true}})...)
+		}
+	case "run":
+		for _, id := range s.targets(d, nil) {
+			w.run(id)
+		}
+		return ""
+	case "ended":
+		end := events.End{Status: events.StatusCompleted}
+		if v := s.word(t, d, "status"); v != "" {
+			end.Status = events.Status(v)
+		}
+		end.Reason = events.Reason(s.word(t, d, "reason"))
+		code := 0
+		end.Exit = &events.Exit{Code: &code}
+		if d.HasArg("noexit") {
+			end.Exit = nil
+		}
+		for _, id := range s.targets(d, nil) {
+			out = append(out, w.end(id, end)...)
+		}
+	case "ack":
+		out = w.apply(Ack{Token: d.CmdArgs[0].Key})
+	case "advance":
+		v, err := time.ParseDuration(d.CmdArgs[0].Key)
+		if err != nil {
+			d.Fatalf(t, "%v", err)
+		}
+		out = w.advance(v)
+	case "restart":
+		out = w.boot()
+	case "stats":
+		st := w.state.stats()
+		return fmt.Sprintf("queued=%d pending=%d active=%d completed=%d unread=%d stopping=%d unsettled=%d waiting=%d late=%d late_acks=%d\n",
+			st.Queued, st.Pending, st.Active, st.Completed, st.Unread, st.Stopping, st.Unsettled, st.Waiting, st.LateReports, st.LateAcks)
+	default:
+		d.Fatalf(t, "there is no command %q", d.Cmd)
+	}
+	return s.print(out)
+}
+
+// events builds the requests of one command; a spawn may make several.
+func (s *script) events(t *testing.T, d *datadriven.TestData) []events.SubagentEvent {
+	session := s.word(t, d, "session")
+	switch d.Cmd {
+	case "spawn":
+		if session == "" {
+			session = "s"
+		}
+		var list []events.SubagentEvent
+		for _, name := range s.plain(d) {
+			e := spawnOf(name, session)
+			s.id(name)
+			e.ParentPromptID, e.Name = s.word(t, d, "prompt"), s.word(t, d, "name")
+			e.RunInBackground = d.HasArg("bg")
+			e.Labels = s.labels(t, d)
+			e.AwaitBudgetMS, e.MaxRuntimeMS = s.ms(t, d, "budget"), s.ms(t, d, "max-runtime")
+			if in := s.word(t, d, "input"); in != "" {
+				e.Inputs = map[string]string{"in": s.ref(in)}
+			}
+			list = append(list, e)
+		}
+		return list
+	case "query":
+		q := events.Query{ParentSessionID: session, IDs: s.refs(d), Block: d.HasArg("block"), MarkRead: d.HasArg("mark-read")}
+		q.Mode = events.QueryMode(s.word(t, d, "mode"))
+		d.MaybeScanArgs(t, "count", &q.Count)
+		q.TimeoutMS = s.ms(t, d, "timeout")
+		return []events.SubagentEvent{q}
+	case "cancel":
+		c := events.Cancel{ParentSessionID: session, Kill: d.HasArg("kill"), DryRun: d.HasArg("dry-run")}
+		c.Target = events.CancelTarget{IDs: s.refs(d), ParentPromptID: s.word(t, d, "prompt"), Session: d.HasArg("whole-session"), Label: s.labels(t, d)}
+		c.Actor, c.Reason = s.word(t, d, "actor"), events.Reason(s.word(t, d, "reason"))
+		c.TimeoutMS = s.ms(t, d, "timeout")
+		return []events.SubagentEvent{c}
+	case "list":
+		l := events.ListActive{ParentSessionID: session, IncludeFinished: d.HasArg("finished"), SinceMS: s.ms(t, d, "since")}
+		if after := s.word(t, d, "after"); after != "" {
+			l.After = s.id(after)
+		}
+		d.MaybeScanArgs(t, "max", &l.Max)
+		return []events.SubagentEvent{l}
+	case "completions":
+		c := events.Completions{ParentSessionID: session, Peek: d.HasArg("peek"), LeaseMS: s.ms(t, d, "lease")}
+		for _, key := range []struct {
+			name string
+			list *[]string
+		}{{"suppress", &c.SuppressIDs}, {"ack", &c.AckIDs}} {
+			if arg, ok := d.Arg(key.name); ok {
+				for _, v := range arg.Vals {
+					base, run, dedupe := strings.Cut(v, ".")
+					ref := s.id(base)
+					if dedupe {
+						ref += "." + run
+					}
+					*key.list = append(*key.list, ref)
+				}
+			}
+		}
+		var most int
+		if d.MaybeScanArgs(t, "max", &most) {
+			c.Max = &most
+		}
+		return []events.SubagentEvent{c}
+	}
+	return []events.SubagentEvent{events.Outstanding{ParentSessionID: session, ParentPromptID: s.word(t, d, "prompt")}}
+}
+
+func (s *script) word(t *testing.T, d *datadriven.TestData, key string) (v string) {
+	d.MaybeScanArgs(t, key, &v)
+	return v
+}
+
+func (s *script) ms(t *testing.T, d *datadriven.TestData, key string) *int64 {
+	if !d.HasArg(key) {
+		return nil
+	}
+	v := duration(t, d, key).Milliseconds()
+	return &v
+}
+
+func (s *script) labels(t *testing.T, d *datadriven.TestData) map[string]string {
+	v := s.word(t, d, "label")
+	if v == "" {
+		return nil
+	}
+	key, value, _ := strings.Cut(v, ":")
+	return map[string]string{key: value}
+}
+
+// flags are the arguments without a value that are no names.
+var flags = []string{"bg", "block", "mark-read", "kill", "dry-run", "whole-session", "finished", "peek", "handover", "noexit"}
+
+func (s *script) plain(d *datadriven.TestData) (names []string) {
+	for _, a := range d.CmdArgs {
+		if len(a.Vals) == 0 && !slices.Contains(flags, a.Key) {
+			names = append(names, a.Key)
+		}
+	}
+	return names
+}
+
+// id is the id of a name, which is noted for the output.
+func (s *script) id(name string) string {
+	if !slices.Contains(s.names, name) {
+		s.names = append(s.names, name)
+	}
+	return idOf(name)
+}
+
+// ref is the id of a subagent that the script made, or the text itself. A text
+// that begins with "..." is the ending of such an id.
+func (s *script) ref(text string) string {
+	if slices.Contains(s.names, text) {
+		return idOf(text)
+	}
+	if name, ok := strings.CutPrefix(text, "..."); ok {
+		return idOf(name)[30:]
+	}
+	return text
+}
+
+func (s *script) refs(d *datadriven.TestData) (refs []string) {
+	for _, a := range s.plain(d) {
+		refs = append(refs, s.ref(a))
+	}
+	return refs
+}
+
+func (s *script) targets(d *datadriven.TestData, all []string) (ids []string) {
+	for _, a := range s.plain(d) {
+		ids = append(ids, s.id(a))
+	}
+	if len(ids) == 0 {
+		return slices.Clone(all)
+	}
+	return ids
+}
+
+func (s *script) print(effects []Effect) string {
+	var b strings.Builder
+	for _, e := range effects {
+		b.WriteString(shorten(describe(e), s.names) + "\n")
+	}
+	if b.Len() == 0 {
+		return "nothing\n"
+	}
+	return b.String()
+}
+
+// describe is one effect in one line.
+func describe(e Effect) string {
+	switch e := e.(type) {
+	case Persist:
+		r := e.Record
+		line := fmt.Sprintf("persist %s #%d %s %s", r.ID, r.Seq, r.State, r.Status)
+		for _, part := range []struct {
+			show bool
+			text string
+		}{
+			{e.Spec != nil, "spec"}, {r.Reason != "", "reason=" + string(r.Reason)},
+			{r.Actor != "", "actor=" + r.Actor}, {r.ExplicitKill, "explicit"}, {r.PromptGate, "gate"},
+			{r.Error != nil, "error=" + code(r.Error)},
+			{r.Process != nil, "process"}, {r.Background, "background"}, {r.ReadAt != nil, "read"},
+		} {
+			if part.show {
+				line += " " + part.text
+			}
+		}
+		return line
+	case Publish:
+		return strings.TrimRight(fmt.Sprintf("feed %s #%d %s %s %s", e.Event.SubagentID, e.Event.Seq, e.Event.State, e.Event.Status, e.Event.Reason), " ")
+	case StartChild:
+		return "start " + e.Spec.ID
+	case ReleaseChild:
+		return "release " + e.ID
+	case StopChild:
+		line := "stop " + e.ID + " " + string(e.Stop.Reason)
+		if e.Stop.Kill {
+			line += " kill"
+		}
+		return line
+	case AdoptChild:
+		return "adopt " + e.Record.ID
+	case Finish:
+		if e.Err != nil {
+			return "finish " + string(e.Err.Code)
+		}
+		return "finish"
+	case Reply:
+		line := "-> " + e.To.(*ticket).name + ": " + describeAnswer(e.Answer)
+		if e.Answer.AckToken != "" {
+			line += " token=" + e.Answer.AckToken + " reads=" + strings.Join(e.Answer.Reads, ",")
+		}
+		return line
+	}
+	return fmt.Sprintf("%T", e)
+}
+
+func code(err *events.Error) string {
+	if err == nil {
+		return ""
+	}
+	return string(err.Code)
+}
+
+func describeAnswer(a Answer) string {
+	if a.Error != nil {
+		line := "error " + code(a.Error)
+		for _, key := range []string{"subagent_id", "candidates", "limit", "state"} {
+			if v, ok := a.Error.Details[key]; ok {
+				line += " " + key + "=" + v
+			}
+		}
+		return line
+	}
+	var parts []string
+	add := func(format string, args ...any) { parts = append(parts, fmt.Sprintf(format, args...)) }
+	switch r := a.Reply.(type) {
+	case events.SpawnReply:
+		add("%s", describeSnapshot(r.Snapshot))
+		if r.Backgrounded {
+			add("backgrounded")
+		}
+		for _, w := range r.Warnings {
+			add("(%s)", w)
+		}
+	case events.QueryReply:
+		for _, s := range r.Snapshots {
+			add("%s", describeSnapshot(s))
+		}
+		for _, u := range r.Unknown {
+			add("unknown=%s", u)
+		}
+		if r.TimedOut {
+			add("timed out")
+		}
+	case events.CancelReply:
+		for _, c := range r.Results {
+			one := c.SubagentID + "=" + string(c.Outcome)
+			if c.Outcome == events.CancelAlreadyFinished {
+				one += "{" + string(c.Status) + "}"
+			}
+			if c.Background {
+				one += "&"
+			}
+			add("%s", one)
+		}
+	case events.ListActiveReply:
+		for _, s := range r.Subagents {
+			add("%s", describeSnapshot(s))
+		}
+		if r.Next != "" {
+			add("next=%s", r.Next)
+		}
+	case events.CompletionsReply:
+		for _, c := range r.Completions {
+			add("%s", describeSnapshot(c.Snapshot))
+		}
+		if len(r.Acked) > 0 {
+			add("acked=%s", strings.Join(r.Acked, ","))
+		}
+		if r.More {
+			add("more")
+		}
+		for _, w := range r.Warnings {
+			add("(%s)", w)
+		}
+	case events.OutstandingReply:
+		add("live=[%s] background=%v unread=%d settled=%v", strings.Join(r.LiveIDs, " "), r.BackgroundLive, r.Unread, r.UsageSettled)
+	case events.ShutdownReply:
+		add("ended=%d left=%d", r.Ended, r.Left)
+	case Found:
+		add("found %s %s", r.Record.ID, r.Record.State)
+	}
+	if len(parts) == 0 {
+		return "empty"
+	}
+	return strings.Join(parts, ", ")
+}
+
+func describeSnapshot(s events.Snapshot) string {
+	line := s.SubagentID + " " + string(s.State) + " " + string(s.Status)
+	if s.Reason != "" {
+		line += " " + string(s.Reason)
+	}
+	if s.Actor != "" {
+		line += " by " + s.Actor
+	}
+	if s.ExplicitKill {
+		line += " explicit"
+	}
+	if s.Error != nil {
+		line += " error=" + code(s.Error)
+	}
+	if s.ElapsedMS > 0 {
+		line += " " + strconv.FormatInt(s.ElapsedMS, 10) + "ms"
+	}
+	return line
+}

@@ -1,0 +1,231 @@
+package coordinator
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/hayward-dev/hayward/events"
+)
+
+// spawn accepts or refuses one subagent. Nothing is left of a refused one.
+func (s *State) spawn(m Request, req events.Spawn) {
+	spec, err := s.resolveSpawn(m.Caller, req)
+	if err == nil {
+		err = s.admissible(spec)
+	}
+	if err != nil {
+		s.refuse(m.Responder, err)
+		return
+	}
+	e := s.create(spec, m.digest)
+	var deadline time.Time
+	if budget := s.awaitBudget(req); !req.RunInBackground && budget > 0 {
+		deadline = s.now.Add(budget)
+	}
+	s.park(&spawnWait{}, m.Responder, []*subagent{e}, deadline)
+}
+
+// resolveSpawn fills in what the coordinator decides: who owns the subagent, how
+// deep it is, its defaults and inputs.
+func (s *State) resolveSpawn(c Caller, req events.Spawn) (*events.Spec, *events.Error) {
+	spec := &events.Spec{Schema: events.RecordSchema, ID: req.ID, Run: 1, CreatedAt: s.stamp()}
+	if s.closing != nil {
+		return nil, errShuttingDown()
+	}
+	if !events.ValidID(req.ID) {
+		return nil, events.Errorf(events.CodeInvalidID, events.LayerGate, "spawn: id %q is not a UUID in lower case", req.ID)
+	}
+	if c.isChild() {
+		// The record is the witness of what the spawner is, not its claim.
+		p := s.byID[c.Principal]
+		if p == nil || p.rec.State != events.StateActive || p.stop != nil {
+			return nil, events.Errorf(events.CodeNotRunning, events.LayerGate, "spawn %s: its spawner %s is not running", req.ID, c.Principal)
+		}
+		spec.ParentID, spec.Depth = p.id, p.rec.Depth+1
+		req.ParentSessionID = p.rec.ParentSessionID
+	}
+	if spec.Depth >= s.cfg.Limits.Depth {
+		return nil, events.Errorf(events.CodeLimit, events.LayerGate, "spawn %s: depth %d is not below the limit of %d", req.ID, spec.Depth, s.cfg.Limits.Depth).
+			WithDetail("limit", "depth").WithDetail("max", strconv.Itoa(s.cfg.Limits.Depth))
+	}
+	if len(req.Inputs) > 0 {
+		inputs, err := s.resolveInputs(req)
+		if err != nil {
+			return nil, err
+		}
+		req.Inputs = inputs
+	}
+	if req.SubagentType == "" && len(req.Command) > 0 {
+		req.SubagentType = "command"
+	}
+	req.Isolation = cmp.Or(req.Isolation, "none")
+	if req.MaxRuntimeMS == nil {
+		ms := s.cfg.MaxRuntime.Milliseconds()
+		req.MaxRuntimeMS = &ms
+	}
+	spec.Request = req
+	return spec, nil
+}
+
+// resolveInputs replaces references by ids; each must be a finished subagent of
+// the session.
+func (s *State) resolveInputs(req events.Spawn) (map[string]string, *events.Error) {
+	inputs := make(map[string]string, len(req.Inputs))
+	for _, name := range slices.Sorted(maps.Keys(req.Inputs)) {
+		e, err := s.resolve(scope{session: req.ParentSessionID}, req.Inputs[name])
+		if err != nil {
+			return nil, err
+		}
+		if e == nil || !e.endDurable() {
+			return nil, events.Errorf(events.CodeInputMissing, events.LayerGate, "spawn %s: input %s: %q is not a finished subagent of the session",
+				req.ID, name, req.Inputs[name]).WithDetail("input", name)
+		}
+		inputs[name] = e.id
+	}
+	return inputs, nil
+}
+
+// admissible reports why spec cannot be accepted now, or nil.
+func (s *State) admissible(spec *events.Spec) *events.Error {
+	req := spec.Request
+	if e := s.byID[spec.ID]; e != nil {
+		err := events.Errorf(events.CodeDuplicateID, events.LayerGate, "spawn %s: the id is taken; its subagent is untouched", spec.ID).
+			WithRemedy("query the id, or let the coordinator mint one")
+		if e.rec.ParentSessionID == req.ParentSessionID {
+			err.WithDetail("state", string(e.rec.State)).WithDetail("status", string(e.rec.Status))
+		}
+		return err
+	}
+	if s.gated(req.ParentSessionID, req.ParentPromptID) {
+		return events.Errorf(events.CodePromptCancelled, events.LayerGate, "spawn %s: prompt %s of session %s was cancelled",
+			spec.ID, req.ParentPromptID, req.ParentSessionID).WithDetail("parent_prompt_id", req.ParentPromptID)
+	}
+	if e := s.named[nameKey{req.ParentSessionID, req.Name}]; e != nil && e.rec.Live() {
+		return events.Errorf(events.CodeDuplicateName, events.LayerGate, "spawn %s: the live subagent %s has the name %q", spec.ID, e.id, req.Name).
+			WithDetail("subagent_id", e.id)
+	}
+	if s.storeError != nil {
+		return events.Errorf(s.storeError.Code, s.storeError.Layer, "spawn %s: records cannot be written now: %w", spec.ID, s.storeError)
+	}
+	limits := s.cfg.Limits
+	g := s.sessions[req.ParentSessionID]
+	full := len(s.slots) >= limits.Total || (g != nil && len(g.slots) >= limits.PerSession)
+	if full && len(s.queued) >= limits.QueueLength {
+		return events.Errorf(events.CodeLimit, events.LayerGate, "spawn %s: %d subagents run and %d wait, the queue's limit is %d",
+			spec.ID, len(s.slots), len(s.queued), limits.QueueLength).
+			WithRemedy("wait for one to end, or raise the limits").
+			WithDetail("limit", "queue_length").WithDetail("max", strconv.Itoa(limits.QueueLength)).
+			WithDetail("queued", strconv.Itoa(len(s.queued))).WithDetail("running", strconv.Itoa(len(s.slots)))
+	}
+	return nil
+}
+
+// create makes the record of an accepted spawn and queues it.
+func (s *State) create(spec *events.Spec, digest string) *subagent {
+	req := spec.Request
+	s.ordinals++
+	e := &subagent{id: spec.ID, ord: s.ordinals, spec: spec, dirty: true}
+	e.rec = &events.Record{
+		Schema: events.RecordSchema, ID: spec.ID, Run: spec.Run, Seq: 1,
+		Name: req.Name, Description: req.Description, SubagentType: req.SubagentType,
+		ParentSessionID: req.ParentSessionID, ParentPromptID: req.ParentPromptID,
+		ParentID: spec.ParentID, Depth: spec.Depth, ResumedFrom: req.ResumeFrom,
+		Labels: req.Labels, CommandLine: commandLine(req.Command),
+		Cwd: req.Cwd, Workspace: req.Workspace, Isolation: req.Isolation,
+		SpecDigest: digest, Background: req.RunInBackground,
+		CreatedAt: spec.CreatedAt, MaxRuntimeMS: *req.MaxRuntimeMS,
+	}
+	s.dirty = append(s.dirty, e)
+	s.add(e)
+	e.session.queue = append(e.session.queue, e)
+	s.move(e, events.StateQueued, events.StatusInitializing, CauseAccepted)
+	return e
+}
+
+// awaitBudget is how long a foreground spawn may hold its caller; 0 is no bound.
+func (s *State) awaitBudget(req events.Spawn) time.Duration {
+	if req.AwaitBudgetMS != nil {
+		return millis(*req.AwaitBudgetMS)
+	}
+	return s.cfg.AwaitBudget
+}
+
+// refuseSpawn withdraws a spawn whose first write failed. That write may have
+// happened all the same, so the record goes on to its end: what is found after a
+// restart is a failed subagent, never one that starts.
+func (s *State) refuseSpawn(e *subagent, err *events.Error) {
+	e.refused = err
+	if e.rec.Live() {
+		s.end(e, events.End{Status: events.StatusFailed, Reason: events.ReasonStart, Error: err}, CauseWithdrawn)
+	}
+	if e.rec.ReadAt == nil {
+		at := s.stamp()
+		s.change(e).ReadAt = &at
+	}
+	s.poke(e)
+}
+
+// spawnWait answers a spawn: at the end, or once nobody is to wait for it.
+type spawnWait struct {
+	waitBase
+	warnings []string
+}
+
+func (w *spawnWait) poke(s *State, e *subagent) {
+	switch {
+	case e.refused != nil:
+		s.fail(w, events.Errorf(e.refused.Code, e.refused.Layer, "spawn %s: it was not accepted: %w", e.id, e.refused))
+	case e.durable == nil:
+	case e.endDurable():
+		s.settle(w, events.SpawnReply{Snapshot: Snapshot(e.durable, nil, s.now), Accepted: true, Warnings: w.warnings}, e)
+	case e.durable.Background:
+		s.settle(w, events.SpawnReply{Snapshot: Snapshot(e.durable, nil, s.now), Accepted: true, Backgrounded: true, Warnings: w.warnings})
+	}
+}
+
+// expire hands the subagent off at the end of its await budget. The answer goes
+// out once that is durable, or with the end if that is durable first.
+func (w *spawnWait) expire(s *State) { w.handOff(s) }
+
+func (w *spawnWait) handOff(s *State, warnings ...string) {
+	e := w.on[0]
+	if !e.rec.Live() {
+		return
+	}
+	w.warnings = append(w.warnings, warnings...)
+	if !e.rec.Background {
+		s.change(e).Background = true
+	}
+}
+
+// commandLine is argv for people, at most [events.MaxCommandLine] bytes.
+func commandLine(argv []string) string {
+	const mark = "..."
+	var b strings.Builder
+	for i, a := range argv {
+		if i > 0 {
+			b.WriteByte(' ')
+		}
+		if a == "" || strings.ContainsAny(a, " \t\n\"'\\$`&|;<>()*?[]#~") {
+			a = strconv.Quote(a[:min(len(a), events.MaxCommandLine)])
+		}
+		b.WriteString(a[:min(len(a), events.MaxCommandLine+1)])
+		if b.Len() > events.MaxCommandLine {
+			break
+		}
+	}
+	line := strings.ToValidUTF8(b.String(), "\uFFFD")
+	if len(line) <= events.MaxCommandLine {
+		return line
+	}
+	cut := events.MaxCommandLine - len(mark)
+	for !utf8.RuneStart(line[cut]) {
+		cut--
+	}
+	return line[:cut] + mark
+}

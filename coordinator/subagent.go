@@ -1,0 +1,66 @@
+package coordinator
+
+import (
+	"time"
+
+	"github.com/hayward-dev/hayward/events"
+)
+
+// subagent is one subagent in [State].
+type subagent struct {
+	id string
+	// ord numbers subagents by creation.
+	ord uint64
+	// rec is the latest state, durable the latest acknowledged one: nil before the
+	// first. What callers are told comes from durable, what is decided from rec.
+	// Both point to records that are never changed once an effect carried them.
+	rec, durable *events.Record
+	// spec is kept until the end is durable.
+	spec    *events.Spec
+	session *session
+	prompt  *prompt
+	// nameSlot is the place in index.byName.
+	nameSlot int
+
+	// asked tells that a child was asked for, released that it was let go.
+	asked, released bool
+	// stop is what the child was last told, or nil.
+	stop *events.Stop
+	// refused is why the spawn was not accepted: its first write failed.
+	refused *events.Error
+	// dirty tells that rec is not yet in an effect and may be changed in place.
+	dirty bool
+	// unsettledSince is since when rec is ahead of durable.
+	unsettledSince time.Time
+
+	// feed holds state changes that are published once durable.
+	feed []events.FeedEvent
+	// waits are the requests that wait for this subagent.
+	waits map[wait]struct{}
+	// lease hides an unread end from other readers.
+	lease *lease
+	// The child's timers: to have started, to have ended, to have stopped.
+	startTimer, runTimer, stopTimer *timer
+}
+
+// endDurable reports whether the end is durable.
+func (e *subagent) endDurable() bool { return e.durable != nil && !e.durable.Live() }
+
+// settled reports whether the latest state is durable.
+func (e *subagent) settled() bool { return e.durable == e.rec }
+
+// running reports whether e has or is getting a child.
+func (e *subagent) running() bool { return running(e.rec) }
+
+// holdsSlot reports whether e counts against the limits: it runs, or it has ended
+// and a restart would not know yet.
+func (e *subagent) holdsSlot() bool {
+	return e.running() || (!e.rec.Live() && e.durable != nil && running(e.durable))
+}
+
+func running(r *events.Record) bool {
+	return r.State == events.StatePending || r.State == events.StateActive
+}
+
+// isChild reports whether the caller is a subagent.
+func (c Caller) isChild() bool { return events.ValidID(c.Principal) }

@@ -1,0 +1,369 @@
+package coordinator
+
+import (
+	"fmt"
+	"hash/fnv"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/hayward-dev/hayward/events"
+)
+
+// epochStart is when the clock of every test world starts.
+var epochStart = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+
+// idOf makes a subagent id of a short name, so that tests can speak of "a".
+func idOf(name string) string {
+	h := fnv.New64a()
+	h.Write([]byte(name))
+	return fmt.Sprintf("00000000-0000-7000-8000-%012x", h.Sum64()&(1<<48-1))
+}
+
+// ticket is a responder of the state's tests: the harness reads the answer from
+// the effect, so nothing calls it.
+type ticket struct{ name string }
+
+func (*ticket) Answer(Answer) {}
+
+// tb is what a world needs of a test: *testing.T, *testing.B and *rapid.T have it.
+type tb interface {
+	Helper()
+	Errorf(format string, args ...any)
+	Fatalf(format string, args ...any)
+	FailNow()
+}
+
+// world is what surrounds a State in a test: a clock, a store with writes under
+// way, children, and the answers so far. It carries out effects on request only,
+// so a test chooses every interleaving.
+type world struct {
+	t     tb
+	cfg   Config
+	state *State
+	now   time.Time
+	boots int
+
+	// stored is what is durable; writing is what the persister has in its hands.
+	stored  map[string]Stored
+	writing map[string]Persist
+	order   []string
+
+	children map[string]*childSim
+	// ran counts how often a subagent's command was let go, over all boots.
+	ran      map[string]int
+	answers  map[*ticket][]Answer
+	feed     map[string][]events.FeedEvent
+	finished []*events.Error
+	effects  []Effect // of the last message
+}
+
+// childSim is a process of a subagent.
+type childSim struct {
+	forked, released, adopted bool
+	// gone tells that there was nothing to adopt.
+	gone  bool
+	stops []events.Stop
+}
+
+func newWorld(t tb, cfg Config) *world {
+	w := &world{
+		t: t, cfg: cfg, now: epochStart,
+		stored: map[string]Stored{}, writing: map[string]Persist{},
+		children: map[string]*childSim{}, ran: map[string]int{}, answers: map[*ticket][]Answer{},
+		feed: map[string][]events.FeedEvent{},
+	}
+	w.boot()
+	return w
+}
+
+// boot starts a new state on what is durable, as a restart does. Writes that were
+// under way are lost, and so are the callers.
+func (w *world) boot() []Effect {
+	w.boots++
+	w.state = NewState(w.cfg, fmt.Sprintf("boot%d", w.boots))
+	w.writing, w.order, w.finished = map[string]Persist{}, nil, nil
+	for id, c := range w.children {
+		// The start pipe's other end is gone: a child that was not let go is, too.
+		if !c.released {
+			delete(w.children, id)
+		}
+	}
+	stored := slices.Collect(maps.Values(w.stored))
+	return w.apply(Restore{Stored: stored})
+}
+
+// apply gives the state one message and notes its effects.
+func (w *world) apply(m Message) []Effect {
+	w.effects = slices.Clone(w.state.Apply(m, w.now))
+	for _, e := range w.effects {
+		switch e := e.(type) {
+		case Persist:
+			w.write(e)
+		case Publish:
+			id := e.Event.SubagentID
+			if n := len(w.feed[id]); n > 0 && w.feed[id][n-1].Seq >= e.Event.Seq {
+				w.t.Fatalf("the feed of %s goes from %d to %d", id, w.feed[id][n-1].Seq, e.Event.Seq)
+			}
+			w.feed[id] = append(w.feed[id], e.Event)
+		case Reply:
+			to := e.To.(*ticket)
+			w.answers[to] = append(w.answers[to], e.Answer)
+			if n := len(w.answers[to]); n > 1 {
+				w.t.Fatalf("%s was answered %d times", to.name, n)
+			}
+		case StartChild:
+			id := e.Spec.ID
+			if _, there := w.children[id]; there {
+				w.t.Fatalf("%s was started twice", id)
+			}
+			if _, durable := w.stored[id]; !durable {
+				w.t.Fatalf("%s was started before it was durable", id)
+			}
+			w.children[id] = &childSim{}
+		case ReleaseChild:
+			c := w.children[e.ID]
+			if c == nil || !c.forked {
+				w.t.Fatalf("%s was released before it was forked", e.ID)
+			}
+			if w.stored[e.ID].Record.Process == nil {
+				w.t.Fatalf("%s was released before its identity was durable", e.ID)
+			}
+			c.released = true
+			if w.ran[e.ID]++; w.ran[e.ID] > 1 {
+				w.t.Fatalf("%s ran twice", e.ID)
+			}
+		case StopChild:
+			if c := w.children[e.ID]; c != nil {
+				c.stops = append(c.stops, e.Stop)
+			}
+		case AdoptChild:
+			c := w.children[e.Record.ID]
+			if c == nil {
+				c = &childSim{gone: true}
+				w.children[e.Record.ID] = c
+			}
+			c.adopted = true
+		case Finish:
+			w.finished = append(w.finished, e.Err)
+		}
+	}
+	checkState(w.t, w.state)
+	return w.effects
+}
+
+// write is what the persister does with an effect: keep the latest of an id.
+func (w *world) write(p Persist) {
+	id := p.Record.ID
+	if old, there := w.writing[id]; there {
+		if old.Record.Seq >= p.Record.Seq {
+			w.t.Fatalf("record %s goes from %d to %d", id, old.Record.Seq, p.Record.Seq)
+		}
+		if p.Spec == nil {
+			p.Spec = old.Spec
+		}
+	} else {
+		w.order = append(w.order, id)
+	}
+	w.writing[id] = p
+}
+
+// ack makes the write of id durable.
+func (w *world) ack(id string) []Effect {
+	p, there := w.writing[id]
+	if !there {
+		w.t.Fatalf("nothing of %s is being written", id)
+	}
+	delete(w.writing, id)
+	w.order = slices.DeleteFunc(w.order, func(o string) bool { return o == id })
+	old := w.stored[id]
+	if !old.Record.Live() && old.Revision > 0 && p.Record.Status != old.Record.Status {
+		w.t.Fatalf("%s went from %s to %s after its end", id, old.Record.Status, p.Record.Status)
+	}
+	spec := p.Spec
+	if spec == nil {
+		spec = old.Spec
+	}
+	if !p.Record.Live() {
+		spec = nil
+	}
+	w.stored[id] = Stored{Record: *p.Record, Revision: old.Revision + 1, Spec: spec}
+	return w.apply(Persisted{Record: p.Record})
+}
+
+// ackAll makes everything durable.
+func (w *world) ackAll() {
+	for len(w.order) > 0 {
+		w.ack(w.order[0])
+	}
+}
+
+// advance moves the clock and lets timers fire on their way.
+func (w *world) advance(d time.Duration) []Effect {
+	until := w.now.Add(d)
+	var all []Effect
+	for {
+		at, armed := w.state.Next()
+		if !armed || at.After(until) {
+			break
+		}
+		if at.After(w.now) {
+			w.now = at
+		}
+		all = append(all, w.apply(Tick{})...)
+	}
+	w.now = until
+	return all
+}
+
+// request submits an event and returns the ticket of its answer.
+func (w *world) request(name string, e events.SubagentEvent) *ticket {
+	return w.requestAs(name, Caller{Principal: "client"}, e)
+}
+
+func (w *world) requestAs(name string, c Caller, e events.SubagentEvent) *ticket {
+	require.Nil(w.t, e.Validate())
+	to := &ticket{name}
+	w.answers[to] = nil
+	w.apply(Request{Caller: c, Event: e, Responder: to, digest: "digest"})
+	return to
+}
+
+// answer returns the one answer of a ticket.
+func (w *world) answer(to *ticket) Answer {
+	w.t.Helper()
+	require.Len(w.t, w.answers[to], 1, "answers of %s", to.name)
+	return w.answers[to][0]
+}
+
+// run takes an accepted spawn to active.
+func (w *world) run(id string) {
+	w.t.Helper()
+	w.ackAll()
+	w.fork(id)
+	w.ackAll()
+	w.apply(Started{ID: id, Run: 1, Report: events.SandboxReport{Profile: "workspace", Active: true}})
+	w.ackAll()
+	require.Equal(w.t, events.StateActive, w.stored[id].Record.State)
+}
+
+func (w *world) fork(id string) []Effect {
+	if c := w.children[id]; c != nil {
+		c.forked = true
+	}
+	return w.apply(Forked{ID: id, Run: 1, Fork: events.Fork{
+		Process: events.Process{PID: 4711, StartTime: 1, BootID: "boot"}, TokenHash: "hash", TempDir: "/tmp/x",
+	}})
+}
+
+func (w *world) end(id string, end events.End) []Effect {
+	return w.apply(Ended{ID: id, Run: 1, End: end})
+}
+
+func completed() events.End {
+	code := 0
+	return events.End{Status: events.StatusCompleted, Exit: &events.Exit{Code: &code}, Output: &events.Output{Text: "hi\n", Bytes: 3}}
+}
+
+func spawnOf(name, session string) events.Spawn {
+	return events.Spawn{
+		ID: idOf(name), ParentSessionID: session, SubagentType: "command",
+		Command: []string{"true"}, Cwd: "/w", Workspace: "/w",
+	}
+}
+
+func background(s events.Spawn) events.Spawn {
+	s.RunInBackground = true
+	return s
+}
+
+// checkState derives every index anew from the records and compares.
+func checkState(t tb, s *State) {
+	t.Helper()
+	fail := func(format string, args ...any) { t.Helper(); t.Fatalf("state: "+format, args...) }
+	running, queued, unsettled := 0, 0, 0
+	perSession := map[*session]int{}
+	for id, e := range s.byID {
+		r := e.rec
+		if e.id != id || e.session != s.sessions[r.ParentSessionID] || e.dirty {
+			fail("%s is indexed wrongly", id)
+		}
+		if _, in := s.slots[e]; in != e.holdsSlot() {
+			fail("%s is %s and holds a slot=%v", id, r.State, in)
+		}
+		if _, in := e.session.slots[e]; in != e.holdsSlot() {
+			fail("%s is %s and holds a slot of its session=%v", id, r.State, in)
+		}
+		if _, in := s.queued[e]; in != (r.State == events.StateQueued) {
+			fail("%s is %s and queued=%v", id, r.State, in)
+		}
+		if in := slices.Contains(e.session.queue, e); in != (r.State == events.StateQueued) {
+			fail("%s is %s and in the queue=%v", id, r.State, in)
+		}
+		if in := slices.Contains(s.live.items, e); in == e.endDurable() {
+			fail("%s is live=%v", id, in)
+		}
+		if in := slices.Contains(s.index.ended.items, e); in != e.endDurable() {
+			fail("%s is ended=%v", id, in)
+		}
+		unread := e.endDurable() && r.ReadAt == nil
+		if _, in := e.session.unread[e]; in != unread {
+			fail("%s is unread=%v", id, in)
+		}
+		if in := slices.Contains(e.session.deliverable.items, e); in != (unread && e.lease == nil) {
+			fail("%s is deliverable=%v", id, in)
+		}
+		if _, in := s.unsettled[e]; in == e.settled() {
+			fail("%s is unsettled=%v", id, in)
+		}
+		for w := range e.waits {
+			if _, in := s.waits[w]; !in {
+				fail("%s keeps an answered wait", id)
+			}
+		}
+		if e.holdsSlot() {
+			running++
+			perSession[e.session]++
+		}
+		if r.State == events.StateQueued {
+			queued++
+		}
+		if !e.settled() {
+			unsettled++
+		}
+		if r.State == events.StateCompleted && (e.startTimer != nil || e.runTimer != nil || e.stopTimer != nil) {
+			fail("%s keeps a timer", id)
+		}
+	}
+	if running > s.cfg.Limits.Total {
+		fail("%d run, the limit is %d", running, s.cfg.Limits.Total)
+	}
+	for g, n := range perSession {
+		if n > s.cfg.Limits.PerSession {
+			fail("%d of session %s run, the limit is %d", n, g.id, s.cfg.Limits.PerSession)
+		}
+	}
+	if running != len(s.slots) || queued != len(s.queued) || unsettled != len(s.unsettled) {
+		fail("%d/%d run, %d/%d wait, %d/%d unsettled", len(s.slots), running, len(s.queued), queued, len(s.unsettled), unsettled)
+	}
+	for i, tm := range s.timers.heap {
+		if tm.index != i {
+			fail("a timer is misplaced")
+		}
+	}
+	if !slices.IsSortedFunc(s.index.ended.items, byEndTime) || !slices.IsSortedFunc(s.live.items, byCreation) {
+		fail("an index is out of order")
+	}
+}
+
+// shorten replaces ids by the names they were made of.
+func shorten(s string, names []string) string {
+	pairs := make([]string, 0, 2*len(names))
+	for _, n := range names {
+		pairs = append(pairs, idOf(n), n)
+	}
+	return strings.NewReplacer(pairs...).Replace(s)
+}

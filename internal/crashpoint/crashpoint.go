@@ -1,0 +1,34 @@
+// Package crashpoint names the places at which a coordinator may die between
+// two effects, so that tests can make it die exactly there. Built without the
+// tag "crashpoints", [Hit] does nothing and costs nothing.
+package crashpoint
+
+// Point is one place.
+type Point string
+
+// The points, in the order in which the life of one subagent passes them. Each
+// stands directly after the effect in its name and before anything that tells
+// of it.
+const (
+	SpecWritten   Point = "spec-written"   // spec.json is in the run directory, no record yet
+	RecordPut     Point = "record-put"     // a record was put, the loop does not know
+	Prepared      Point = "prepared"       // TMPDIR, plan and credentials made, nothing forked
+	ChildForked   Point = "forked"         // the child blocks on its start pipe, not recorded
+	ForkRecorded  Point = "fork-recorded"  // the child is in its record, not let go
+	ChildReleased Point = "released"       // the start byte was written
+	ChildStarted  Point = "started"        // the runner runs, the record says pending
+	StopSent      Point = "stop-sent"      // a stop was asked of the child, not answered
+	ChildGone     Point = "gone"           // no process is left, report.json not read
+	ResultRead    Point = "result-read"    // the result is known, TMPDIR still there
+	EndTold       Point = "end-told"       // TMPDIR removed, the end is not durable
+	ResultWritten Point = "result-written" // result.json is in the run directory, the record says active
+	FeedPublished Point = "feed-published" // a state was published
+	AnswerSent    Point = "answer-sent"    // an answer went out, not acknowledged
+	AckTaken      Point = "ack-taken"      // a reader acknowledged, not durable
+)
+
+// All lists every point: a test visits each.
+var All = []Point{
+	SpecWritten, RecordPut, Prepared, ChildForked, ForkRecorded, ChildReleased, ChildStarted, StopSent,
+	ChildGone, ResultRead, EndTold, ResultWritten, FeedPublished, AnswerSent, AckTaken,
+}

@@ -1,0 +1,277 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/user"
+	"time"
+
+	"go.uber.org/zap"
+	"golang.org/x/sys/unix"
+
+	"github.com/hayward-dev/hayward/coordinator"
+	"github.com/hayward-dev/hayward/events"
+	"github.com/hayward-dev/hayward/internal/bus"
+	"github.com/hayward-dev/hayward/internal/childbin"
+	"github.com/hayward-dev/hayward/internal/rundir"
+	"github.com/hayward-dev/hayward/internal/store"
+	"github.com/hayward-dev/hayward/sandbox"
+	"github.com/hayward-dev/hayward/spawner"
+)
+
+// Why Run returned.
+var (
+	// ErrShutdown: a client asked for it.
+	ErrShutdown = errors.New("shutdown was asked for")
+	// ErrIdle: nobody needed the daemon any more.
+	ErrIdle = errors.New("idle")
+)
+
+// defaultTotal bounds all children at once: enough for several sessions at
+// their own limit.
+const defaultTotal = 256
+
+// Run serves one coordinator until ctx ends, a client shuts it down, it is idle,
+// or something it cannot work without fails. It returns nil for the first
+// three. Every child has ended or, at a handover, was left running.
+func Run(ctx context.Context, o Options) error {
+	d, err := open(ctx, o)
+	if err != nil {
+		return err
+	}
+	return d.serve(ctx)
+}
+
+// daemon is everything that one Run owns, in the order in which it was made.
+type daemon struct {
+	opts  Options
+	log   *zap.Logger
+	ctx   context.Context
+	leave context.CancelCauseFunc
+
+	undo     []func()
+	store    *store.Store
+	bus      *bus.Server
+	coord    *coordinator.Coordinator
+	spawner  *spawner.Spawner
+	service  *service
+	stored   []coordinator.Stored
+	handover bool
+}
+
+// open takes everything up to, and without, the clients' socket.
+func open(ctx context.Context, o Options) (_ *daemon, err error) {
+	d := &daemon{opts: o, log: o.Log}
+	if d.log == nil {
+		d.log = zap.NewNop()
+	}
+	d.ctx, d.leave = context.WithCancelCause(context.WithoutCancel(ctx))
+	d.onClose(func() { d.leave(nil) })
+	defer func() {
+		if err != nil {
+			d.close()
+		}
+	}()
+	if err := d.openState(ctx); err != nil {
+		return nil, err
+	}
+	if err := d.wire(); err != nil {
+		return nil, err
+	}
+	return d, nil
+}
+
+func (d *daemon) onClose(f func()) { d.undo = append(d.undo, f) }
+
+func (d *daemon) close() {
+	for i := len(d.undo) - 1; i >= 0; i-- {
+		d.undo[i]()
+	}
+	d.undo = nil
+}
+
+// openState locks the state directory, starts the bus without a listener and
+// loads the records.
+func (d *daemon) openState(ctx context.Context) error {
+	p := d.opts.Paths
+	for _, dir := range []string{p.State, p.Runtime, p.Bus(), p.Subagents(), p.Bin(), p.Cache} {
+		if err := privateDir(dir); err != nil {
+			return err
+		}
+	}
+	lock, err := lockState(p.Lock())
+	if err != nil {
+		return err
+	}
+	d.onClose(func() { lock.Close() })
+
+	d.bus, err = bus.Start(ctx, bus.Options{
+		StoreDir: p.Store(), SyncAlways: d.opts.SyncAlways, TCP: d.opts.TCP, Log: d.log.Named("bus"),
+	})
+	if err != nil {
+		return fmt.Errorf("start the bus: %w", err)
+	}
+	d.onClose(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
+		defer cancel()
+		if err := d.bus.Shutdown(ctx); err != nil {
+			d.log.Error("bus not shut down", zap.Error(err))
+		}
+	})
+	nc, err := d.bus.Conn("store")
+	if err != nil {
+		return fmt.Errorf("connect to the own bus: %w", err)
+	}
+	d.onClose(nc.Close)
+	root, err := rundir.Open(p.Subagents())
+	if err != nil {
+		return fmt.Errorf("open the run directories: %w", err)
+	}
+	d.onClose(func() { root.Close() })
+	d.store, err = store.Open(ctx, nc, root, d.log.Named("store"))
+	if err != nil {
+		return err
+	}
+	return nil
+}
+
+// closeTimeout bounds the orderly end of each part.
+const closeTimeout = 10 * time.Second
+
+// privateDir makes a directory that only this user may enter.
+func privateDir(dir string) error {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return events.Errorf(events.CodeStorageFailed, events.LayerCoordinator, "make %s: %w", dir, err).
+			WithRemedy("HAYWARD_STATE_DIR and HAYWARD_RUNTIME_DIR name other places")
+	}
+	return nil
+}
+
+// wire makes the parts and introduces them to each other.
+func (d *daemon) wire() error {
+	p := d.opts.Paths
+	nc, err := d.bus.Conn("coordinator")
+	if err != nil {
+		return fmt.Errorf("connect to the own bus: %w", err)
+	}
+	d.onClose(nc.Close)
+	binary, err := childbin.Install(p.Bin())
+	if err != nil {
+		return fmt.Errorf("install hayward-child: %w", err)
+	}
+	busDir, err := os.OpenFile(p.Bus(), unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC|unix.O_NOFOLLOW, 0)
+	if err != nil {
+		return fmt.Errorf("open the children's socket directory: %w", err)
+	}
+	d.onClose(func() { busDir.Close() })
+	root, err := rundir.Open(p.Subagents())
+	if err != nil {
+		return fmt.Errorf("open the run directories: %w", err)
+	}
+	d.onClose(func() { root.Close() })
+	home := "/"
+	if u, err := user.Current(); err == nil {
+		home = u.HomeDir
+	}
+
+	track := newTracker(d.log.Named("tracker"))
+	control := controller{nc}
+	f := &files{root: root, tracker: track, control: control, ask: d.ask}
+	obs := &observer{tracker: track}
+	deadlines := spawner.DefaultDeadlines()
+	if d.opts.Grace > 0 {
+		deadlines.Grace = d.opts.Grace
+	}
+	d.spawner = spawner.New(spawner.Config{
+		Root: root, ChildBinary: binary, Bus: busDir, BusPath: p.Bus(),
+		Hidden:    []string{p.State, p.Runtime},
+		CacheRoot: p.Cache, Support: sandbox.Probe(), Deadlines: deadlines,
+		Home: home, TempRoot: "/tmp",
+		Credentials: d.bus, Controller: control, Observer: obs, Log: d.log.Named("spawner"),
+	})
+	d.onClose(d.spawner.Close)
+
+	limits := coordinator.Limits{PerSession: d.opts.MaxPerSession, Total: d.opts.MaxTotal}
+	if limits.Total == 0 {
+		limits.Total = defaultTotal
+	}
+	d.coord = coordinator.New(coordinator.Config{
+		Limits: limits, StartDeadline: d.opts.StartTimeout, Grace: deadlines.Grace, MaxRuntime: deadlines.MaxRuntime,
+	}, coordinator.Deps{
+		Journal: d.store, Spawner: d.spawner, Publisher: publisher{d.store, track}, Files: f, Log: d.log.Named("coordinator"),
+	})
+	obs.Coordinator = d.coord
+
+	loaded, err := d.store.Load(d.ctx)
+	if err != nil {
+		return err
+	}
+	for _, name := range append(loaded.Damaged, loaded.Recovered...) {
+		d.log.Warn("record damaged or recovered", zap.String("what", name))
+	}
+	for _, s := range loaded.Records {
+		if s.Record.Live() && s.Record.TokenHash != "" {
+			d.bus.Grant(s.Record.ID, s.Record.TokenHash)
+			track.begin(s.Record.ID)
+		}
+	}
+	if err := track.subscribe(nc); err != nil {
+		return fmt.Errorf("subscribe to the children: %w", err)
+	}
+	d.stored = loaded.Records
+	d.service = newService(nc, d.coord, f, &admin{
+		opts: d.opts, limits: limits, coord: d.coord, tracker: track, dropped: d.bus.Dropped,
+		started: time.Now(), recovered: loaded.Recovered, damaged: loaded.Damaged,
+		leave: func(handover bool) { d.handover = handover; d.leave(ErrShutdown) },
+	}, d.log.Named("service"))
+	return nil
+}
+
+// ask puts an event to the coordinator as a client would.
+func (d *daemon) ask(ctx context.Context, e events.SubagentEvent) (any, *events.Error) {
+	answer := make(responseChannel, 1)
+	if err := d.coord.Submit(coordinator.Request{Caller: coordinator.Caller{Principal: "client"}, Event: e, Responder: answer}); err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	select {
+	case a := <-answer:
+		return a.Reply, a.Error
+	case <-ctx.Done():
+		return nil, events.Errorf(events.CodeTimeout, events.LayerCoordinator, "%s: the coordinator did not answer: %w", e.EventKind(), ctx.Err())
+	}
+}
+
+// responseChannel is a responder for questions from within; 1-buffered.
+type responseChannel chan coordinator.Answer
+
+// Answer implements [coordinator.Responder].
+func (c responseChannel) Answer(a coordinator.Answer) { c <- a }
+
+// observer passes on what happens to children, the tracker first: a child may
+// report as soon as it is let go.
+type observer struct {
+	*coordinator.Coordinator
+	tracker *tracker
+}
+
+// Forked implements [spawner.Observer].
+func (o *observer) Forked(id string, run int, fork events.Fork) {
+	o.tracker.begin(id)
+	o.Coordinator.Forked(id, run, fork)
+}
+
+// publisher tells the tracker of durable states before it publishes them.
+type publisher struct {
+	coordinator.Publisher
+	tracker *tracker
+}
+
+// Publish implements [coordinator.Publisher].
+func (p publisher) Publish(ctx context.Context, e events.FeedEvent) error {
+	p.tracker.onFeed(e)
+	return p.Publisher.Publish(ctx, e)
+}

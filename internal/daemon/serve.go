@@ -1,0 +1,134 @@
+package daemon
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/hayward-dev/hayward/events"
+)
+
+// serve opens the sockets, waits for a reason to leave, and leaves in order.
+func (d *daemon) serve(ctx context.Context) error {
+	defer d.close()
+	runCtx, stopLoop := context.WithCancel(context.Background())
+	defer stopLoop()
+	loop := &loop{done: make(chan struct{})}
+	go func() {
+		defer close(loop.done)
+		loop.err = d.coord.Run(runCtx, d.stored)
+	}()
+
+	err := d.openSockets()
+	if err == nil {
+		if d.opts.Ready != nil {
+			d.opts.Ready()
+		}
+		d.log.Info("serving", zap.String("state", d.opts.Paths.State), zap.String("socket", d.opts.Paths.ClientSocket()), zap.Int("pid", os.Getpid()))
+		err = d.wait(ctx, loop)
+	}
+	d.service.stop(context.Cause(d.ctx))
+	stopLoop()
+	<-loop.done
+	err = errors.Join(loop.err, err)
+	d.log.Info("left", zap.Error(err))
+	if loop.err == nil && (errors.Is(err, ErrShutdown) || errors.Is(err, ErrIdle) || errors.Is(err, context.Canceled)) {
+		return nil
+	}
+	return err
+}
+
+// loop is the drain loop's goroutine; err may be read once done is closed.
+type loop struct {
+	done chan struct{}
+	err  error
+}
+
+// openSockets lets the children in, then the clients.
+func (d *daemon) openSockets() error {
+	if err := d.bus.ServeChildren(d.opts.Paths.Bus()); err != nil {
+		return fmt.Errorf("open the children's socket: %w", err)
+	}
+	if err := d.service.start(); err != nil {
+		return err
+	}
+	token, err := writeToken(d.opts.Paths.ClientToken())
+	if err != nil {
+		return err
+	}
+	d.bus.SetClientToken(token)
+	if err := d.bus.ServeClients(d.opts.Paths.ClientSocket()); err != nil {
+		return fmt.Errorf("open the clients' socket: %w", err)
+	}
+	return nil
+}
+
+// writeToken replaces the clients' credential. Whoever may read the file may
+// use the coordinator.
+func writeToken(path string) (string, error) {
+	var b [32]byte
+	rand.Read(b[:]) // never fails
+	token := hex.EncodeToString(b[:])
+	tmp, err := os.CreateTemp(filepath.Dir(path), ".token-*") // mode 0600
+	if err == nil {
+		_, err = tmp.WriteString(token)
+		err = errors.Join(err, tmp.Close())
+		if err == nil {
+			err = os.Rename(tmp.Name(), path)
+		}
+	}
+	if err != nil {
+		return "", events.Errorf(events.CodeStorageFailed, events.LayerCoordinator, "write the clients' token: %w", err)
+	}
+	return token, nil
+}
+
+// wait returns why to leave, after the children were seen to.
+func (d *daemon) wait(ctx context.Context, loop *loop) error {
+	idle := time.NewTicker(max(d.opts.Idle/10, 50*time.Millisecond))
+	defer idle.Stop()
+	for {
+		select {
+		case <-loop.done: // after a shutdown, or for want of a store
+			return ErrShutdown
+		case <-d.ctx.Done(): // a client's shutdown: it has waited for the children
+			return context.Cause(d.ctx)
+		case <-ctx.Done():
+			d.endChildren()
+			return context.Cause(ctx)
+		case <-idle.C:
+			if d.opts.Idle > 0 && d.idleFor() >= d.opts.Idle {
+				return ErrIdle
+			}
+		}
+	}
+}
+
+// endChildren ends what runs before the daemon leaves on a signal.
+func (d *daemon) endChildren() {
+	ctx, cancel := context.WithTimeout(context.Background(), shutdownTimeout)
+	defer cancel()
+	ended, left, err := d.coord.Shutdown(ctx, events.ShutdownRequest{Handover: d.opts.Handover})
+	d.log.Info("children seen to", zap.Error(err), zap.Int("ended", ended), zap.Int("left", left), zap.Bool("handover", d.opts.Handover))
+}
+
+// idleFor is how long nobody needed the daemon; 0 while something lives.
+func (d *daemon) idleFor() time.Duration {
+	if d.spawner.Live() > 0 {
+		return 0
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), askTimeout)
+	defer cancel()
+	stats, err := d.coord.Stats(ctx)
+	if err != nil || stats.Queued+stats.Pending+stats.Active > 0 {
+		return 0
+	}
+	return time.Since(time.Unix(0, d.service.lastUse.Load()))
+}

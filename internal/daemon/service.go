@@ -1,0 +1,200 @@
+package daemon
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/micro"
+	"go.uber.org/zap"
+
+	"github.com/hayward-dev/hayward/coordinator"
+	"github.com/hayward-dev/hayward/events"
+	"github.com/hayward-dev/hayward/spawner"
+)
+
+// maxResolving bounds the spawns whose paths are being checked at once: a
+// hanging file system must not take the other events with it.
+const maxResolving = 64
+
+// service is the bus side of the coordinator: the six events as one micro
+// service, beside it those for files and administration.
+type service struct {
+	nc      *nats.Conn
+	replies replier
+	coord   *coordinator.Coordinator
+	files   *files
+	admin   *admin
+	log     *zap.Logger
+
+	// lastUse is when a client last asked for anything, in Unix nanoseconds.
+	lastUse atomic.Int64
+	// resolving holds a token for each spawn being resolved.
+	resolving chan struct{}
+	// ctx ends with the service; wg are the requests being worked on.
+	ctx    context.Context
+	cancel context.CancelCauseFunc
+	wg     sync.WaitGroup
+
+	services []micro.Service
+	acks     *nats.Subscription
+}
+
+func newService(nc *nats.Conn, coord *coordinator.Coordinator, f *files, a *admin, log *zap.Logger) *service {
+	ctx, cancel := context.WithCancelCause(context.Background())
+	s := &service{
+		nc: nc, replies: replier{nc, log}, coord: coord, files: f, admin: a, log: log,
+		resolving: make(chan struct{}, maxResolving), ctx: ctx, cancel: cancel,
+	}
+	s.lastUse.Store(time.Now().UnixNano())
+	return s
+}
+
+// start registers every endpoint.
+func (s *service) start() error {
+	main, err := micro.AddService(s.nc, micro.Config{
+		Name:        events.ServiceName,
+		Version:     events.ServiceVersion,
+		Description: "Runs subagents as sandboxed child processes.",
+	})
+	if err != nil {
+		return events.Errorf(events.CodeInternal, events.LayerCoordinator, "register the service: %w", err)
+	}
+	s.services = append(s.services, main)
+	for _, kind := range events.Kinds {
+		request, reply := events.Schema(kind)
+		err := main.AddEndpoint(string(kind), micro.HandlerFunc(func(r micro.Request) { s.onEvent(kind, r) }),
+			micro.WithEndpointSubject(events.RequestSubject(kind)),
+			micro.WithEndpointMetadata(map[string]string{"request_schema": string(request), "response_schema": string(reply)}))
+		if err != nil {
+			return events.Errorf(events.CodeInternal, events.LayerCoordinator, "register %s: %w", kind, err)
+		}
+	}
+	if err := s.addServices(); err != nil {
+		return err
+	}
+	s.acks, err = s.nc.Subscribe(events.AckPrefix+".*", func(m *nats.Msg) {
+		s.coord.Ack(m.Subject[len(events.AckPrefix)+1:])
+	})
+	if err != nil {
+		return events.Errorf(events.CodeInternal, events.LayerCoordinator, "subscribe to acknowledgements: %w", err)
+	}
+	return nil
+}
+
+// addServices registers the services for files and administration.
+func (s *service) addServices() error {
+	type endpoint struct {
+		name   string
+		handle func(context.Context, []byte) (any, *events.Error)
+	}
+	for _, svc := range []struct {
+		name, description string
+		subject           func(string) string
+		endpoints         []endpoint
+	}{
+		{events.FilesServiceName, "What subagents wrote, and their stdin.", events.FilesSubject, []endpoint{
+			{events.FilesLogs, s.files.logs},
+			{events.FilesTranscript, s.files.transcript},
+			{events.FilesInspect, s.files.inspect},
+			{events.FilesStdin, s.files.stdin},
+		}},
+		{events.AdminServiceName, "The coordinator itself.", events.AdminSubject, []endpoint{
+			{events.AdminStatus, s.admin.status},
+			{events.AdminShutdown, s.admin.shutdown},
+		}},
+	} {
+		m, err := micro.AddService(s.nc, micro.Config{Name: svc.name, Version: events.ServiceVersion, Description: svc.description})
+		if err != nil {
+			return events.Errorf(events.CodeInternal, events.LayerCoordinator, "register %s: %w", svc.name, err)
+		}
+		s.services = append(s.services, m)
+		for _, e := range svc.endpoints {
+			err := m.AddEndpoint(e.name, micro.HandlerFunc(func(r micro.Request) { s.work(r, e.handle) }),
+				micro.WithEndpointSubject(svc.subject(e.name)))
+			if err != nil {
+				return events.Errorf(events.CodeInternal, events.LayerCoordinator, "register %s.%s: %w", svc.name, e.name, err)
+			}
+		}
+	}
+	return nil
+}
+
+// onEvent decodes, submits and returns; the coordinator answers.
+func (s *service) onEvent(kind events.Kind, r micro.Request) {
+	s.lastUse.Store(time.Now().UnixNano())
+	reply, ok := s.replies.to(r.Reply())
+	if !ok {
+		s.log.Warn("request with a foreign reply subject dropped", zap.String("event", string(kind)))
+		return
+	}
+	event, err := events.DecodeRequest(kind, r.Data())
+	if err != nil {
+		reply.fail(err)
+		return
+	}
+	spawn, isSpawn := event.(events.Spawn)
+	if !isSpawn {
+		s.submit(event, reply)
+		return
+	}
+	select {
+	case s.resolving <- struct{}{}:
+	default:
+		reply.fail(events.Errorf(events.CodeBusy, events.LayerCoordinator, "spawn: %d spawns are being checked already", maxResolving).
+			WithRemedy("ask again in a moment"))
+		return
+	}
+	s.wg.Go(func() {
+		defer func() { <-s.resolving }()
+		resolved, err := spawner.Resolve(s.ctx, spawn)
+		if err != nil {
+			reply.fail(err)
+			return
+		}
+		s.submit(resolved, reply)
+	})
+}
+
+func (s *service) submit(event events.SubagentEvent, reply responder) {
+	err := s.coord.Submit(coordinator.Request{
+		Caller:    coordinator.Caller{Principal: "client"},
+		Event:     event,
+		Responder: reply,
+	})
+	if err != nil {
+		reply.fail(err)
+	}
+}
+
+// work answers a request that may take its time in a goroutine of its own.
+func (s *service) work(r micro.Request, handle func(context.Context, []byte) (any, *events.Error)) {
+	s.lastUse.Store(time.Now().UnixNano())
+	reply, ok := s.replies.to(r.Reply())
+	if !ok {
+		s.log.Warn("request with a foreign reply subject dropped", zap.String("subject", r.Subject()))
+		return
+	}
+	data := r.Data()
+	s.wg.Go(func() {
+		value, err := handle(s.ctx, data)
+		reply.Answer(coordinator.Answer{Reply: value, Error: err})
+	})
+}
+
+// stop takes no more requests and waits for those being worked on.
+func (s *service) stop(cause error) {
+	for _, m := range s.services {
+		if err := m.Stop(); err != nil {
+			s.log.Warn("service not stopped", zap.Error(err))
+		}
+	}
+	s.cancel(cause)
+	s.wg.Wait()
+	// The last answers are with the server before the connection goes.
+	if err := s.nc.FlushTimeout(closeTimeout); err != nil {
+		s.log.Warn("last answers not flushed", zap.Error(err))
+	}
+}

@@ -1,0 +1,141 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+
+	"github.com/nats-io/nats.go/jetstream"
+	"go.uber.org/zap"
+
+	"github.com/hayward-dev/hayward/coordinator"
+	"github.com/hayward-dev/hayward/events"
+)
+
+// Loaded is what a start finds.
+type Loaded struct {
+	// Records are sorted by id. A live one whose spec is lost has none and is in
+	// Damaged.
+	Records []coordinator.Stored
+	// Recovered are the ids of which one witness was missing, unreadable or behind
+	// and was restored from the other.
+	Recovered []string
+	// Damaged are the ids of which something is lost for good. The log says what.
+	Damaged []string
+}
+
+// entry is a key of the bucket.
+type entry struct {
+	record   events.Record
+	revision uint64
+	// err says why record is not to be used.
+	err error
+}
+
+// Load reads all records, compares them with the run directories and restores
+// what one of them lacks. It also finishes removals that were interrupted.
+func (s *Store) Load(ctx context.Context) (Loaded, error) {
+	if err := s.finishRemovals(ctx); err != nil {
+		return Loaded{}, fmt.Errorf("load store: %w", err)
+	}
+	bucket, err := s.entries(ctx)
+	if err != nil {
+		return Loaded{}, fmt.Errorf("load store: %w", err)
+	}
+	ids, err := s.root.List()
+	if err != nil {
+		return Loaded{}, fmt.Errorf("load store: %w", err)
+	}
+	for id := range bucket {
+		ids = append(ids, id)
+	}
+	slices.Sort(ids)
+	loaded := Loaded{Records: make([]coordinator.Stored, 0, len(ids))}
+	for _, id := range slices.Compact(ids) {
+		if err := ctx.Err(); err != nil {
+			return Loaded{}, fmt.Errorf("load store: %w", err)
+		}
+		c := comparison{store: s, id: id, entry: bucket[id], log: s.log.With(zap.String("id", id))}
+		found, err := c.reconcile(ctx)
+		if err != nil {
+			return Loaded{}, fmt.Errorf("load store: %w", err)
+		}
+		if found {
+			loaded.Records = append(loaded.Records, c.stored)
+		}
+		if c.recovered {
+			loaded.Recovered = append(loaded.Recovered, id)
+		}
+		if c.damaged {
+			loaded.Damaged = append(loaded.Damaged, id)
+		}
+	}
+	return loaded, nil
+}
+
+// entries reads the whole bucket.
+func (s *Store) entries(ctx context.Context) (_ map[string]*entry, err error) {
+	w, err := s.kv.WatchAll(ctx)
+	if err != nil {
+		return nil, s.failure(ctx, "read the bucket", "", err)
+	}
+	defer func() { err = errors.Join(err, w.Stop()) }()
+	all := make(map[string]*entry)
+	for {
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case kv, open := <-w.Updates():
+			switch {
+			case !open:
+				return nil, s.failure(ctx, "read the bucket", "", errors.New("the connection was closed"))
+			case kv == nil:
+				return all, nil
+			case kv.Operation() != jetstream.KeyValuePut:
+			case !events.ValidID(kv.Key()):
+				s.log.Warn("the bucket has a key that is no id", zap.String("key", kv.Key()))
+			default:
+				all[kv.Key()] = decode(kv)
+			}
+		}
+	}
+}
+
+func decode(kv jetstream.KeyValueEntry) *entry {
+	e := &entry{revision: kv.Revision()}
+	if e.err = events.DecodeRecord(kv.Value(), &e.record); e.err == nil && e.record.ID != kv.Key() {
+		e.err = fmt.Errorf("the record names id %q", e.record.ID)
+	}
+	return e
+}
+
+// finishRemovals removes what was condemned. A directory that is there again is
+// of a later subagent with the same id, or of a later attempt; then the record
+// is not the condemned one's.
+func (s *Store) finishRemovals(ctx context.Context) error {
+	ids, err := s.root.Condemned()
+	if err != nil {
+		return err
+	}
+	for _, id := range ids {
+		d, err := s.root.Open(id)
+		switch {
+		case err == nil:
+			if err := d.Close(); err != nil {
+				return err
+			}
+		case !errors.Is(err, fs.ErrNotExist):
+			return err
+		default:
+			if err := s.forget(ctx, id, 0); err != nil {
+				return s.failure(ctx, "finish the removal of", id, err)
+			}
+		}
+		if err := s.root.Purge(id); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,181 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"go.uber.org/zap"
+
+	"github.com/hayward-dev/hayward/coordinator"
+	"github.com/hayward-dev/hayward/events"
+	"github.com/hayward-dev/hayward/internal/rundir"
+)
+
+const (
+	// writeTimeout bounds a write to the bucket or the feed.
+	writeTimeout = 5 * time.Second
+
+	// maxReserve and reservePercent of the disk, whichever is less, are not given
+	// to new subagents.
+	maxReserve     = 64 << 20
+	reservePercent = 2
+	// maxRest, or half of the reserve if that is less, is not used at all: a
+	// server that fills the disk has to be reopened.
+	maxRest = 1 << 20
+
+	// feedAge and feedMessages bound the feed.
+	feedAge      = 30 * 24 * time.Hour
+	feedMessages = 1_000_000
+	// feedDuplicates is how long a repeated event is recognized.
+	feedDuplicates = 2 * time.Minute
+
+	// bucketStream is the stream beneath the bucket.
+	bucketStream = "KV_" + events.Bucket
+)
+
+// Backend is what the store needs of the server beneath its connection in order
+// to come back from a full disk.
+type Backend interface {
+	// StoreHealth returns a context that ends when a stream stopped taking writes;
+	// its cause says why. ReopenStore replaces it.
+	StoreHealth() context.Context
+	// ReopenStore closes the streams and opens them again.
+	ReopenStore(ctx context.Context) error
+}
+
+// Option changes a [Store].
+type Option func(*Store)
+
+// WithBackend lets the store notice failed writes at once and reopen the
+// streams. Without it such a write runs into its deadline, and only a restart
+// helps.
+func WithBackend(b Backend) Option { return func(s *Store) { s.backend = b } }
+
+// Store implements [coordinator.Journal] and [coordinator.Publisher].
+type Store struct {
+	root    rundir.Root
+	log     *zap.Logger
+	js      jetstream.JetStream
+	kv      jetstream.KeyValue
+	bucket  jetstream.Stream
+	backend Backend
+	// reopening holds one token: who has it reopens the streams.
+	reopening chan struct{}
+
+	// mu guards doubts.
+	mu sync.Mutex
+	// doubts are the values whose write was not answered, by id, until the next
+	// write of that id succeeds.
+	doubts map[string][][]byte
+}
+
+var (
+	_ coordinator.Journal   = (*Store)(nil)
+	_ coordinator.Publisher = (*Store)(nil)
+)
+
+// Open opens the bucket and the feed, and makes them on the first start. nc and
+// root stay the caller's.
+func Open(ctx context.Context, nc *nats.Conn, root rundir.Root, log *zap.Logger, opts ...Option) (*Store, error) {
+	if log == nil {
+		log = zap.NewNop()
+	}
+	js, err := jetstream.New(nc)
+	if err != nil {
+		return nil, fmt.Errorf("open store: %w", err)
+	}
+	s := &Store{root: root, log: log, js: js, reopening: make(chan struct{}, 1), doubts: make(map[string][][]byte)}
+	for _, o := range opts {
+		o(s)
+	}
+	fresh, err := s.openBucket(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if s.bucket, err = js.Stream(ctx, bucketStream); err != nil {
+		return nil, s.failure(ctx, "open the bucket", "", err)
+	}
+	if err := s.openFeed(ctx, fresh); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+func (s *Store) openBucket(ctx context.Context) (fresh bool, err error) {
+	s.kv, err = s.js.KeyValue(ctx, events.Bucket)
+	if err == nil {
+		return false, nil
+	}
+	if !errors.Is(err, jetstream.ErrBucketNotFound) {
+		return false, s.failure(ctx, "open the bucket", "", err)
+	}
+	ids, err := s.root.List()
+	if err != nil {
+		return false, fmt.Errorf("open store: %w", err)
+	}
+	if len(ids) > 0 {
+		return false, events.Errorf(events.CodeStoreDamaged, events.LayerCoordinator,
+			"open store: the bucket %s is missing, but there are run directories of %d subagents", events.Bucket, len(ids)).
+			WithRemedy("restore the store's directory from a copy, or move %s away to begin anew", s.root.Path()).
+			WithDetail("run_directories", s.root.Path())
+	}
+	s.kv, err = s.js.CreateKeyValue(ctx, jetstream.KeyValueConfig{
+		Bucket: events.Bucket, Description: "Hayward: one record for each subagent",
+		History: 1, Storage: jetstream.FileStorage, Replicas: 1,
+	})
+	if err != nil {
+		return false, s.failure(ctx, "create the bucket", "", err)
+	}
+	return true, nil
+}
+
+func (s *Store) openFeed(ctx context.Context, fresh bool) error {
+	if !fresh {
+		if _, err := s.js.Stream(ctx, events.FeedStream); errors.Is(err, jetstream.ErrStreamNotFound) {
+			s.log.Warn("the feed's stream is missing and begins anew", zap.String("stream", events.FeedStream))
+		}
+	}
+	_, err := s.js.CreateOrUpdateStream(ctx, jetstream.StreamConfig{
+		Name: events.FeedStream, Description: "Hayward: state changes of subagents",
+		Subjects: []string{events.FeedSubjects}, Storage: jetstream.FileStorage, Replicas: 1,
+		Retention: jetstream.LimitsPolicy, Discard: jetstream.DiscardOld,
+		MaxAge: feedAge, MaxMsgs: feedMessages, Duplicates: feedDuplicates, AllowDirect: true,
+	})
+	if err != nil {
+		return s.failure(ctx, "open the feed", "", err)
+	}
+	return nil
+}
+
+// space checks the free space for a write; fresh is one of a new record.
+func (s *Store) space(id string, fresh bool) error {
+	free, size, err := s.root.Free()
+	if err != nil {
+		return events.Errorf(events.CodeStorageFailed, events.LayerCoordinator, "store %s: %w", id, err)
+	}
+	reserve, rest := limits(size)
+	need := rest
+	if fresh {
+		need = reserve
+	}
+	if free >= need {
+		return nil
+	}
+	return full(events.Errorf(events.CodeStorageFull, events.LayerCoordinator,
+		"store %s: %d bytes are free and %d have to stay free", id, free, need), s.root.Path())
+}
+
+// limits returns the reserve and the rest of a disk of that size.
+func limits(size uint64) (reserve, rest uint64) {
+	reserve = min(maxReserve, size/100*reservePercent)
+	return reserve, min(maxRest, reserve/2)
+}
+
+func full(e *events.Error, path string) *events.Error {
+	return e.WithRemedy("free space on the disk of %s", path)
+}

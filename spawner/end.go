@@ -1,0 +1,68 @@
+package spawner
+
+import (
+	"time"
+
+	"github.com/hayward-dev/hayward/events"
+)
+
+// evidence is all that is known of a child once nothing of it is left.
+type evidence struct {
+	id string
+	// report is report.json, nil if there is none; reportErr why it is unusable.
+	report    *events.Report
+	reportErr error
+	// stop is what was asked of the child, nil if nothing was.
+	stop *events.Stop
+	// refusal is why it could not be started or confined.
+	refusal *events.Error
+	// supervisor is how hayward-child itself ended, for people.
+	supervisor string
+}
+
+// endOf decides how a child ended. The report is believed over everything: a
+// child that finished before a stop reached it has finished.
+func endOf(e evidence) events.End {
+	end := events.End{At: time.Now().UTC()}
+	if e.report != nil {
+		end.Exit = e.report.Exit
+		end.StderrTail = e.report.StderrTail
+	}
+	switch {
+	case e.refusal != nil:
+		end.Status, end.Reason, end.Error = events.StatusFailed, events.ReasonStart, e.refusal
+		if e.refusal.Layer == events.LayerSandbox {
+			end.Reason = events.ReasonSandbox
+		}
+	case e.report != nil && e.report.Error != nil:
+		end.Status, end.Reason, end.Error = events.StatusFailed, events.ReasonStart, e.report.Error
+	case e.report != nil && e.report.Ended != "":
+		end.Reason = e.report.Ended
+		end.Status = statusOfStop(end.Reason)
+	case e.report != nil && succeeded(e.report.Exit):
+		end.Status = events.StatusCompleted
+	case e.report != nil:
+		end.Status, end.Reason = events.StatusFailed, events.ReasonExit
+	case e.stop != nil:
+		end.Reason = e.stop.Reason
+		end.Status = statusOfStop(end.Reason)
+	default:
+		end.Status, end.Reason = events.StatusFailed, events.ReasonCrash
+		end.Error = events.Errorf(events.CodeChildCrashed, events.LayerCoordinator,
+			"run %s: its supervisor ended without a report (%s): %w", e.id, e.supervisor, e.reportErr)
+	}
+	return end
+}
+
+func succeeded(exit *events.Exit) bool {
+	return exit != nil && exit.Code != nil && *exit.Code == 0
+}
+
+// statusOfStop tells ends that were asked for from those that a bound enforced.
+func statusOfStop(r events.Reason) events.Status {
+	switch r {
+	case events.ReasonDeadline, events.ReasonIdle, events.ReasonStart, events.ReasonCrash, events.ReasonLimit, events.ReasonSandbox:
+		return events.StatusFailed
+	}
+	return events.StatusCancelled
+}

@@ -1,0 +1,92 @@
+package spawner
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/hayward-dev/hayward/events"
+)
+
+func exited(code int) *events.Exit { return &events.Exit{Code: &code} }
+
+func TestEndOf(t *testing.T) {
+	refused := events.Errorf(events.CodeSandboxFailed, events.LayerSandbox, "landlock: EINVAL")
+	notFound := events.Errorf(events.CodeCommandNotFound, events.LayerGate, "nope")
+	for name, c := range map[string]struct {
+		e      evidence
+		status events.Status
+		reason events.Reason
+		code   events.Code
+	}{
+		"success": {
+			e:      evidence{report: &events.Report{Exit: exited(0)}},
+			status: events.StatusCompleted,
+		},
+		"failure by itself": {
+			e:      evidence{report: &events.Report{Exit: exited(7)}},
+			status: events.StatusFailed, reason: events.ReasonExit,
+		},
+		"ended by a signal from elsewhere": {
+			e:      evidence{report: &events.Report{Exit: &events.Exit{Signal: "SIGSEGV"}}},
+			status: events.StatusFailed, reason: events.ReasonExit,
+		},
+		"finished before the stop reached it": {
+			e:      evidence{report: &events.Report{Exit: exited(0)}, stop: &events.Stop{Reason: events.ReasonUser}},
+			status: events.StatusCompleted,
+		},
+		"stopped by the ladder": {
+			e: evidence{report: &events.Report{Exit: &events.Exit{Signal: "SIGTERM"}, Ended: events.ReasonPrompt},
+				stop: &events.Stop{Reason: events.ReasonPrompt}},
+			status: events.StatusCancelled, reason: events.ReasonPrompt,
+		},
+		"killed before it could report": {
+			e:      evidence{stop: &events.Stop{Reason: events.ReasonUser, Kill: true}, reportErr: errors.New("empty")},
+			status: events.StatusCancelled, reason: events.ReasonUser,
+		},
+		"own deadline": {
+			e:      evidence{report: &events.Report{Exit: &events.Exit{Signal: "SIGKILL"}, Ended: events.ReasonDeadline}},
+			status: events.StatusFailed, reason: events.ReasonDeadline,
+		},
+		"coordinator's deadline, no report": {
+			e:      evidence{stop: &events.Stop{Reason: events.ReasonDeadline, Kill: true}},
+			status: events.StatusFailed, reason: events.ReasonDeadline,
+		},
+		"command not found": {
+			e:      evidence{report: &events.Report{Error: notFound}},
+			status: events.StatusFailed, reason: events.ReasonStart, code: events.CodeCommandNotFound,
+		},
+		"sandbox not applied": {
+			e:      evidence{refusal: refused, stop: nil},
+			status: events.StatusFailed, reason: events.ReasonSandbox, code: events.CodeSandboxFailed,
+		},
+		"crash": {
+			e:      evidence{id: "x", reportErr: errors.New("report.json is empty"), supervisor: "killed"},
+			status: events.StatusFailed, reason: events.ReasonCrash, code: events.CodeChildCrashed,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			end := endOf(c.e)
+			require.Equal(t, c.status, end.Status)
+			require.Equal(t, c.reason, end.Reason)
+			if c.code == "" {
+				require.Nil(t, end.Error)
+			} else {
+				require.Equal(t, c.code, end.Error.Code)
+			}
+		})
+	}
+}
+
+func TestStatusOfStop(t *testing.T) {
+	for reason, status := range map[events.Reason]events.Status{
+		events.ReasonUser: events.StatusCancelled, events.ReasonParent: events.StatusCancelled,
+		events.ReasonPrompt: events.StatusCancelled, events.ReasonSession: events.StatusCancelled,
+		events.ReasonShutdown: events.StatusCancelled, events.ReasonDependency: events.StatusCancelled,
+		events.ReasonDeadline: events.StatusFailed, events.ReasonIdle: events.StatusFailed,
+		events.ReasonStart: events.StatusFailed,
+	} {
+		require.Equal(t, status, statusOfStop(reason), reason)
+	}
+}

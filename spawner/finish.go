@@ -1,0 +1,88 @@
+package spawner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/hayward-dev/hayward/events"
+	"github.com/hayward-dev/hayward/internal/rundir"
+)
+
+// finish proves that nothing is left, reads the result and tells the end.
+func (c *child) finish() {
+	c.endTree()
+	c.awaitDrained()
+	end := endOf(c.evidence())
+	if out, err := c.dir.Output(rundir.StdoutFile, events.MaxRecordOutput, events.RecordOutputHead, events.RecordOutputTail); err != nil {
+		if !errors.Is(err, fs.ErrNotExist) {
+			c.log.Error("output not read", zap.Error(err))
+		}
+	} else {
+		out.Ref = c.spec.ID + "/" + rundir.StdoutFile
+		out.Path = c.outputPath(c.spec.ID)
+		end.Output = &out
+	}
+	c.unwind()
+	c.s.cfg.Observer.Ended(c.spec.ID, c.spec.Run, end)
+}
+
+// endTree ends what pid 1 does not take with it: everything under a profile
+// without a PID namespace. It returns only when nothing is left.
+func (c *child) endTree() {
+	for {
+		ctx, cancel := context.WithTimeout(context.Background(), c.s.cfg.Deadlines.KillProof)
+		left, err := c.tree.end(ctx)
+		cancel()
+		if err == nil && left == 0 {
+			return
+		}
+		c.log.Error("processes are left after SIGKILL", zap.Int("left", left), zap.Error(err))
+	}
+}
+
+// awaitDrained waits until everything the child sent was taken: the exit is
+// often seen before the last message.
+func (c *child) awaitDrained() {
+	t := time.NewTimer(c.s.cfg.Deadlines.Drain)
+	defer t.Stop()
+	select {
+	case <-c.s.cfg.Credentials.Drained(c.spec.ID):
+	case <-t.C:
+		c.log.Warn("bus connection still open after the end, cutting it")
+	}
+}
+
+func (c *child) evidence() evidence {
+	e := evidence{id: c.spec.ID, stop: c.stop, refusal: c.refusal, supervisor: c.supervisorEnd()}
+	report, err := c.dir.ReadReport()
+	switch {
+	case err != nil:
+		e.reportErr = err
+	case report.ID != c.spec.ID || report.Run != c.spec.Run:
+		e.reportErr = fmt.Errorf("report.json is of %s run %d", report.ID, report.Run)
+	default:
+		e.report = &report
+	}
+	return e
+}
+
+// supervisorEnd says how hayward-child itself ended, with its last words.
+func (c *child) supervisorEnd() string {
+	how := "unknown exit"
+	switch st := c.proc.state; {
+	case !c.proc.known:
+	case st.Signaled():
+		how = st.Signal().String()
+	default:
+		how = fmt.Sprintf("exit %d", st.ExitStatus())
+	}
+	if words, err := c.dir.Output(supervisorLog, 512, 0, 512); err == nil && words.Text != "" {
+		how += ": " + words.Text
+	}
+	return how
+}

@@ -1,0 +1,161 @@
+package spawner
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sort"
+	"strings"
+
+	"github.com/hayward-dev/hayward/events"
+	"github.com/hayward-dev/hayward/sandbox"
+)
+
+// TypeCommand is the subagent type that runs a command as it is.
+const TypeCommand = "command"
+
+// Resolve fills in what a spawn leaves open and refuses what cannot start. It
+// reads the file system, so it does not belong on the drain loop. What it checks
+// may change before the start; the start then fails with the same codes.
+func Resolve(ctx context.Context, s events.Spawn) (events.Spawn, *events.Error) {
+	if s.SubagentType == "" {
+		s.SubagentType = TypeCommand
+	}
+	if s.SubagentType != TypeCommand {
+		return s, events.Errorf(events.CodeUnknownType, events.LayerGate, "spawn: there is no subagent type %q", s.SubagentType).
+			WithDetail("known", TypeCommand)
+	}
+	if len(s.Command) == 0 {
+		return s, events.Errorf(events.CodeMissingCommand, events.LayerGate, "spawn: type %s needs a command", s.SubagentType)
+	}
+	if err := refuseUnsupported(s); err != nil {
+		return s, err
+	}
+	profile, err := sandbox.ParseProfile(s.Sandbox)
+	if err != nil {
+		return s, err
+	}
+	s.Sandbox = profile.Name()
+	if s.Isolation == "" {
+		s.Isolation = "none"
+	}
+	if s.Stdin == "" {
+		s.Stdin = events.StdinPrompt
+	}
+	if s, err = resolveDirectories(s); err != nil {
+		return s, err
+	}
+	if err := ctx.Err(); err != nil {
+		return s, events.Errorf(events.CodeTimeout, events.LayerWorkspace, "spawn: %w", err)
+	}
+	return s, findCommand(s)
+}
+
+// refuseUnsupported names what the request asks for and this build does not have.
+func refuseUnsupported(s events.Spawn) *events.Error {
+	var asked []string
+	for member, set := range map[string]bool{
+		"model": s.Model != "", "persona": s.Persona != "", "capability_mode": s.CapabilityMode != "",
+		"output_schema": len(s.OutputSchema) > 0, "resume_from": s.ResumeFrom != "",
+		"isolation " + s.Isolation: s.Isolation != "" && !strings.EqualFold(s.Isolation, "none"),
+	} {
+		if set {
+			asked = append(asked, member)
+		}
+	}
+	if len(asked) == 0 {
+		return nil
+	}
+	sort.Strings(asked)
+	return events.Errorf(events.CodeUnsupported, events.LayerGate,
+		"spawn: this version has no %s for type %s", strings.Join(asked, ", "), s.SubagentType)
+}
+
+func resolveDirectories(s events.Spawn) (events.Spawn, *events.Error) {
+	if s.Cwd == "" {
+		s.Cwd = s.Workspace
+	}
+	if s.Cwd == "" {
+		return s, events.Errorf(events.CodeCwdMissing, events.LayerGate, "spawn: neither cwd nor workspace is given").
+			WithRemedy("name the absolute directory that the command runs in")
+	}
+	s.Cwd = filepath.Clean(s.Cwd)
+	if err := directory("cwd", s.Cwd); err != nil {
+		return s, err
+	}
+	if s.Workspace == "" {
+		s.Workspace = repositoryTop(s.Cwd)
+	}
+	s.Workspace = filepath.Clean(s.Workspace)
+	if err := directory("workspace", s.Workspace); err != nil {
+		return s, err
+	}
+	for i, dir := range s.AddDirs {
+		s.AddDirs[i] = filepath.Clean(dir)
+		if err := directory("add_dirs", s.AddDirs[i]); err != nil {
+			return s, err
+		}
+	}
+	return s, nil
+}
+
+func directory(member, path string) *events.Error {
+	st, err := os.Stat(path)
+	switch {
+	case err != nil:
+		return events.Errorf(events.CodeCwdMissing, events.LayerWorkspace, "spawn: %s: %w", member, err)
+	case !st.IsDir():
+		return events.Errorf(events.CodeCwdMissing, events.LayerWorkspace, "spawn: %s: %s is not a directory", member, path)
+	}
+	return nil
+}
+
+// repositoryTop is the directory above dir that holds .git, else dir. Git is not
+// run: its answer would depend on files that a hostile project controls.
+func repositoryTop(dir string) string {
+	for d := dir; ; d = filepath.Dir(d) {
+		if _, err := os.Lstat(filepath.Join(d, ".git")); err == nil {
+			return d
+		}
+		if d == filepath.Dir(d) {
+			return dir
+		}
+	}
+}
+
+// findCommand looks the program up as the child will: in the request's PATH, a
+// name with a slash relative to the working directory.
+func findCommand(s events.Spawn) *events.Error {
+	name := s.Command[0]
+	missing := func(err error) *events.Error {
+		if errors.Is(err, fs.ErrPermission) {
+			return events.Errorf(events.CodeCommandNotExec, events.LayerGate, "spawn: %s: %w", name, err)
+		}
+		return events.Errorf(events.CodeCommandNotFound, events.LayerGate, "spawn: %s: %w", name, err)
+	}
+	if strings.ContainsRune(name, '/') {
+		if !filepath.IsAbs(name) {
+			name = filepath.Join(s.Cwd, name)
+		}
+		if _, err := exec.LookPath(name); err != nil {
+			return missing(errors.Unwrap(err))
+		}
+		return nil
+	}
+	path, ok := s.Env["PATH"]
+	if !ok {
+		path = baseEnvironment["PATH"]
+	}
+	for _, dir := range filepath.SplitList(path) {
+		if !filepath.IsAbs(dir) {
+			continue // a relative entry would let the workspace choose the program
+		}
+		if _, err := exec.LookPath(filepath.Join(dir, name)); err == nil {
+			return nil
+		}
+	}
+	return missing(errors.New("not found in PATH"))
+}
