@@ -79,6 +79,14 @@ func newIndex() index {
 	}
 }
 
+// grow makes room for n subagents.
+func (x *index) grow(n int) {
+	x.byID = make(map[string]*subagent, n)
+	x.byTail = make(map[string][]*subagent, n)
+	x.all.items = make([]*subagent, 0, n)
+	x.ended.items = make([]*subagent, 0, n)
+}
+
 // session returns the session id, made if it is new.
 func (x *index) session(id string) *session {
 	if g := x.sessions[id]; g != nil {
