@@ -79,8 +79,11 @@ func newIndex() index {
 	}
 }
 
-// grow makes room for n subagents.
+// grow makes room for n subagents in an empty index.
 func (x *index) grow(n int) {
+	if len(x.byID) > 0 {
+		return
+	}
 	x.byID = make(map[string]*subagent, n)
 	x.byTail = make(map[string][]*subagent, n)
 	x.all.items = make([]*subagent, 0, n)
