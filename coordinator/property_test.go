@@ -255,7 +255,7 @@ func (m *model) durable(*rapid.T) { m.w.ack(m.pick("id", slices.Clone(m.w.order)
 
 func (m *model) fails(t *rapid.T) {
 	code := rapid.SampledFrom([]events.Code{events.CodeStorageFull, events.CodeStorageFailed}).Draw(t, "code")
-	m.w.apply(PersistFailed{ID: m.pick("id", slices.Clone(m.w.order)), Err: events.Errorf(code, events.LayerCoordinator, "put")})
+	m.w.fail(m.pick("id", slices.Clone(m.w.order)), code)
 }
 
 // child picks one of the processes, or now and then an id that has none.
@@ -367,7 +367,10 @@ func (m *model) finishShutdown() {
 			w.ackAll()
 		}
 	}
-	for !w.state.finished {
+	for range 100 {
+		if w.state.finished {
+			break
+		}
 		w.advance(time.Minute)
 		for id := range w.children {
 			if c := w.children[id]; len(c.stops) > 0 {
@@ -376,6 +379,7 @@ func (m *model) finishShutdown() {
 		}
 		w.ackAll()
 	}
+	require.True(m.t, w.state.finished, "the shutdown has no end")
 	m.collect()
 	require.Empty(m.t, m.open, "requests without an answer after a shutdown")
 	m.restart(m.t)

@@ -90,13 +90,17 @@ func (s *script) run(t *testing.T, d *datadriven.TestData) string {
 		to := &ticket{"lookup"}
 		out = w.apply(Lookup{s.word(t, d, "session"), s.ref(d.CmdArgs[0].Key), to})
 	case "ok":
-		for _, id := range s.targets(d, w.order) {
-			out = append(out, w.ack(id)...)
+		for ids := s.targets(d, w.order); len(ids) > 0; ids = slices.Clone(w.order) {
+			for _, id := range ids {
+				out = append(out, w.ack(id)...)
+			}
+			if len(s.plain(d)) > 0 {
+				break
+			}
 		}
 	case "fail":
-		code := events.Code(s.word(t, d, "code"))
 		for _, id := range s.targets(d, w.order) {
-			out = append(out, w.apply(PersistFailed{ID: id, Err: events.Errorf(code, events.LayerCoordinator, "put failed")})...)
+			out = append(out, w.fail(id, events.Code(s.word(t, d, "code")))...)
 		}
 	case "forked":
 		for _, id := range s.targets(d, nil) {

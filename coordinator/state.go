@@ -347,16 +347,12 @@ func (s *State) stats() Stats {
 		StoreError: s.storeError, ShuttingDown: s.closing != nil || s.finished,
 	}
 	for e := range s.slots {
-		r := e.rec
-		if !r.Live() {
-			r = e.durable
-		}
-		if r.State == events.StateActive {
+		if e.rec.StartedAt != nil {
 			st.Active++
 		} else {
 			st.Pending++
 		}
-		if e.stop != nil {
+		if e.stop != nil && e.rec.Live() {
 			st.Stopping++
 		}
 	}

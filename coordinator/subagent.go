@@ -50,16 +50,14 @@ func (e *subagent) endDurable() bool { return e.durable != nil && !e.durable.Liv
 func (e *subagent) settled() bool { return e.durable == e.rec }
 
 // running reports whether e has or is getting a child.
-func (e *subagent) running() bool { return running(e.rec) }
-
-// holdsSlot reports whether e counts against the limits: it runs, or it has ended
-// and a restart would not know yet.
-func (e *subagent) holdsSlot() bool {
-	return e.running() || (!e.rec.Live() && e.durable != nil && running(e.durable))
+func (e *subagent) running() bool {
+	return e.rec.State == events.StatePending || e.rec.State == events.StateActive
 }
 
-func running(r *events.Record) bool {
-	return r.State == events.StatePending || r.State == events.StateActive
+// holdsSlot reports whether e counts against the limits: it was admitted, and its
+// end is not durable. A restart before that would find it running.
+func (e *subagent) holdsSlot() bool {
+	return e.running() || (!e.rec.Live() && !e.endDurable() && e.rec.PendingAt != nil)
 }
 
 // isChild reports whether the caller is a subagent.

@@ -47,9 +47,11 @@ type world struct {
 	now   time.Time
 	boots int
 
-	// stored is what is durable; writing is what the persister has in its hands.
+	// stored is what is durable; writing is the write under way of each id, next
+	// what comes after it. order is that of the writes.
 	stored  map[string]Stored
 	writing map[string]Persist
+	next    map[string]Persist
 	order   []string
 
 	children map[string]*childSim
@@ -72,7 +74,7 @@ type childSim struct {
 func newWorld(t tb, cfg Config) *world {
 	w := &world{
 		t: t, cfg: cfg, now: epochStart,
-		stored: map[string]Stored{}, writing: map[string]Persist{},
+		stored:   map[string]Stored{},
 		children: map[string]*childSim{}, ran: map[string]int{}, answers: map[*ticket][]Answer{},
 		feed: map[string][]events.FeedEvent{},
 	}
@@ -85,7 +87,8 @@ func newWorld(t tb, cfg Config) *world {
 func (w *world) boot() []Effect {
 	w.boots++
 	w.state = NewState(w.cfg, fmt.Sprintf("boot%d", w.boots))
-	w.writing, w.order, w.finished = map[string]Persist{}, nil, nil
+	w.writing, w.next = map[string]Persist{}, map[string]Persist{}
+	w.order, w.finished = nil, nil
 	for id, c := range w.children {
 		// The start pipe's other end is gone: a child that was not let go is, too.
 		if !c.released {
@@ -155,30 +158,50 @@ func (w *world) apply(m Message) []Effect {
 	return w.effects
 }
 
-// write is what the persister does with an effect: keep the latest of an id.
+// write is what the persister does with an effect: one write of an id at a time,
+// later states coalesce.
 func (w *world) write(p Persist) {
 	id := p.Record.ID
-	if old, there := w.writing[id]; there {
-		if old.Record.Seq >= p.Record.Seq {
-			w.t.Fatalf("record %s goes from %d to %d", id, old.Record.Seq, p.Record.Seq)
-		}
-		if p.Spec == nil {
-			p.Spec = old.Spec
-		}
-	} else {
-		w.order = append(w.order, id)
+	old, waiting := w.next[id]
+	if !waiting {
+		old = w.writing[id]
 	}
-	w.writing[id] = p
+	if old.Record != nil && old.Record.Seq >= p.Record.Seq {
+		w.t.Fatalf("record %s goes from %d to %d", id, old.Record.Seq, p.Record.Seq)
+	}
+	if p.Spec == nil {
+		p.Spec = old.Spec
+	}
+	if _, busy := w.writing[id]; busy {
+		w.next[id] = p
+		return
+	}
+	w.begin(p)
 }
 
-// ack makes the write of id durable.
-func (w *world) ack(id string) []Effect {
+func (w *world) begin(p Persist) {
+	w.writing[p.Record.ID] = p
+	w.order = append(w.order, p.Record.ID)
+}
+
+// taken ends the write of id that is under way, which is returned.
+func (w *world) taken(id string) Persist {
 	p, there := w.writing[id]
 	if !there {
 		w.t.Fatalf("nothing of %s is being written", id)
 	}
 	delete(w.writing, id)
 	w.order = slices.DeleteFunc(w.order, func(o string) bool { return o == id })
+	return p
+}
+
+// ack makes the write of id durable that is under way.
+func (w *world) ack(id string) []Effect {
+	p := w.taken(id)
+	if next, waiting := w.next[id]; waiting {
+		delete(w.next, id)
+		w.begin(next)
+	}
 	old := w.stored[id]
 	if !old.Record.Live() && old.Revision > 0 && p.Record.Status != old.Record.Status {
 		w.t.Fatalf("%s went from %s to %s after its end", id, old.Record.Status, p.Record.Status)
@@ -192,6 +215,17 @@ func (w *world) ack(id string) []Effect {
 	}
 	w.stored[id] = Stored{Record: *p.Record, Revision: old.Revision + 1, Spec: spec}
 	return w.apply(Persisted{Record: p.Record})
+}
+
+// fail fails the write of id that is under way. The latest state is tried again.
+func (w *world) fail(id string, code events.Code) []Effect {
+	p := w.taken(id)
+	if next, waiting := w.next[id]; waiting {
+		delete(w.next, id)
+		p = next
+	}
+	w.begin(p)
+	return w.apply(PersistFailed{ID: id, Err: events.Errorf(code, events.LayerCoordinator, "put failed")})
 }
 
 // ackAll makes everything durable.

@@ -154,6 +154,12 @@ func TestCompilePlan(t *testing.T) {
 	again := compile(t, w.request(), Probe())
 	require.Equal(t, p.Hash, again.Hash, "the hash is that of the content")
 	require.Len(t, p.Hash, 64)
+	put(t, w.temp+"/other", "")
+	two := w.request()
+	two.Inputs = append(two.Inputs, Bind{Source: w.state + "/secret", Target: w.temp + "/other"})
+	swapped := w.request()
+	swapped.Inputs = []Bind{two.Inputs[1], two.Inputs[0]}
+	require.Equal(t, compile(t, two, Probe()).Hash, compile(t, swapped, Probe()).Hash, "whatever the order of the inputs")
 	changed := w.request()
 	changed.AddDirs = []string{w.outside}
 	require.NotEqual(t, p.Hash, compile(t, changed, Probe()).Hash)

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -109,22 +110,20 @@ func put(t *testing.T, path, text string) {
 // outsideDir is a directory that this uid may write but no profile opens.
 func outsideDir(t *testing.T) string {
 	t.Helper()
-	parent := os.Getenv(outsideVariable)
-	if parent == "" {
-		var err error
-		if parent, err = os.Getwd(); err != nil {
-			t.Fatal(err)
-		}
-	}
-	dir, err := os.MkdirTemp(parent, ".outside-")
+	cwd, err := os.Getwd()
 	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, os.RemoveAll(dir)) })
-	for _, shared := range sharedTemp {
-		if within(dir, shared) {
-			t.Skipf("%s is in a directory that sandboxed children may write", dir)
+	for _, parent := range []string{os.Getenv(outsideVariable), cwd, os.Getenv("HOME")} {
+		shared := slices.ContainsFunc(sharedTemp, func(dir string) bool { return within(parent, dir) })
+		if parent == "" || shared {
+			continue
 		}
+		dir, err := os.MkdirTemp(parent, ".outside-")
+		require.NoError(t, err)
+		t.Cleanup(func() { require.NoError(t, os.RemoveAll(dir)) })
+		return dir
 	}
-	return dir
+	t.Skip("needs a directory outside the shared temporary ones: neither the source nor the home is in one")
+	return ""
 }
 
 func (w *world) request() Request {
@@ -261,6 +260,6 @@ func (w *world) confined(t *testing.T, r Request, actions ...string) outcome {
 func requireEnforceable(t *testing.T) {
 	t.Helper()
 	if lacks := Probe().missing(); len(lacks) > 0 {
-		t.Skipf("this system cannot enforce workspace: %v", lacks)
+		t.Skipf("needs an enforceable workspace profile: %v", lacks)
 	}
 }

@@ -137,6 +137,8 @@ func resolveInputs(inputs []Bind, temp string) ([]Bind, *events.Error) {
 		}
 		out = append(out, Bind{Source: source, Target: target})
 	}
+	// The caller's order carries no meaning, so it must not reach the hash.
+	slices.SortFunc(out, func(a, b Bind) int { return strings.Compare(a.Target, b.Target) })
 	return out, nil
 }
 

@@ -12,7 +12,9 @@ if [ "$(id -u)" -ne 0 ]; then
 	exit 1
 fi
 go=$(command -v go || echo /usr/local/go/bin/go)
-home=$(mktemp -d /var/tmp/hayward-user.XXXXXX)
+base=/home # not in a temporary directory, which sandboxed children may write
+[ -d "$base" ] || base=/opt
+home=$(mktemp -d "$base/hayward-user.XXXXXX")
 leave() {
 	if [ -x "$home/src/bin/hayward" ]; then
 		user "$home/src/bin/hayward" shutdown --kill >/dev/null 2>&1 || true

@@ -112,7 +112,7 @@ func (c *child) onStatus(r handoff.Record, got []handoff.Record) bool {
 	switch {
 	case c.refusal != nil:
 		return false
-	case r.Errno != 0, r.Step == handoff.StepConfined:
+	case r.Errno != 0 && r.Skipped == 0, r.Step == handoff.StepConfined:
 		report, err := c.plan.Report(got)
 		report.TreeKill = c.tree.kind()
 		c.report = &report

@@ -2,6 +2,6 @@ package main
 
 import "github.com/hayward-dev/hayward/internal/daemon"
 
-// runDaemon serves until its context ends. It is a variable so that tests can
-// serve a scripted coordinator.
+// runDaemon serves until ctx ends. It is a variable so that tests can serve a
+// scripted coordinator.
 var runDaemon = daemon.Run

@@ -3,6 +3,7 @@ package bus
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 
@@ -34,16 +35,27 @@ func (l *serverLog) Noticef(format string, args ...any) {
 }
 
 // Warnf implements the server's Logger.
-func (l *serverLog) Warnf(format string, args ...any) { l.log.Warn(fmt.Sprintf(format, args...)) }
+func (l *serverLog) Warnf(format string, args ...any) {
+	line := fmt.Sprintf(format, args...)
+	l.log.Warn(line)
+	l.watch(line)
+}
 
 // Errorf implements the server's Logger.
 func (l *serverLog) Errorf(format string, args ...any) {
 	line := fmt.Sprintf(format, args...)
 	l.log.Error(line)
-	// Both the file store and the stream say so, in these words; a publisher gets
-	// no answer at all. Were the words to change, puts would run into their
-	// deadline instead.
-	if strings.Contains(strings.ToLower(line), "critical write error") {
+	l.watch(line)
+}
+
+// writeErrors are the words in which the server says that a stream, or all of
+// them, stopped taking writes. A publisher gets no answer then. Were the words
+// to change, puts would run into their deadline instead.
+var writeErrors = []string{"critical write error", "disabling jetstream", "will be disabled"}
+
+func (l *serverLog) watch(line string) {
+	low := strings.ToLower(line)
+	if slices.ContainsFunc(writeErrors, func(words string) bool { return strings.Contains(low, words) }) {
 		l.onWriteError(errors.New(line))
 	}
 }

@@ -200,7 +200,7 @@ func (s *Server) TCPAddr() string {
 func (s *Server) Conn(name string) (*nats.Conn, error) {
 	nc, err := nats.Connect("",
 		nats.InProcessServer(s.nats),
-		nats.Name(name),
+		nats.Name(name), nats.Timeout(readyTimeout),
 		nats.UserInfo(internalUser, s.internal),
 		nats.CustomInboxPrefix(coreInbox+"."+rand.Text()),
 		nats.MaxReconnects(-1), nats.ReconnectWait(50*time.Millisecond),

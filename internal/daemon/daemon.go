@@ -130,7 +130,7 @@ func (d *daemon) openState(ctx context.Context) error {
 		return fmt.Errorf("open the run directories: %w", err)
 	}
 	d.onClose(func() { root.Close() })
-	d.store, err = store.Open(ctx, nc, root, d.log.Named("store"))
+	d.store, err = store.Open(ctx, nc, root, d.log.Named("store"), store.WithBackend(d.bus))
 	if err != nil {
 		return err
 	}

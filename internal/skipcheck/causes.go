@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"runtime"
 	"strconv"
+	"strings"
 )
 
 // A cause is something that a test may need and a machine may lack.
@@ -31,6 +32,15 @@ var causes = []cause{
 	{regexp.MustCompile(`needs user namespaces`), func([]string) bool { return !userNamespaces() }},
 	{regexp.MustCompile(`needs the right to mount`), func([]string) bool { return !mayMount() }},
 	{regexp.MustCompile(`needs a writable cgroup v2`), func([]string) bool { return !writableCgroup() }},
+	{regexp.MustCompile(`needs an enforceable workspace profile`), func([]string) bool {
+		return landlockABI() == 0 || (os.Geteuid() != 0 && !userNamespaces())
+	}},
+	{regexp.MustCompile(`needs a directory outside the shared temporary ones`), func([]string) bool {
+		cwd, err := os.Getwd()
+		return err == nil && inSharedTemp(cwd) && inSharedTemp(os.Getenv("HOME"))
+	}},
+	// A test finds this out by trying it outside of a sandbox; so it is believed.
+	{regexp.MustCompile(`needs the (int80|x32) ABI`), func([]string) bool { return true }},
 	{regexp.MustCompile(`needs the program ([A-Za-z0-9_.+-]+)`), func(g []string) bool {
 		_, err := exec.LookPath(g[0])
 		return err != nil
@@ -53,6 +63,17 @@ func judge(known []cause, reason string) string {
 		}
 	}
 	return fmt.Sprintf("it names no known cause (%s)", reason)
+}
+
+// inSharedTemp reports whether dir is in a directory that every sandboxed child
+// may write.
+func inSharedTemp(dir string) bool {
+	for _, shared := range []string{"/tmp", "/var/tmp", "/dev/shm"} {
+		if dir == shared || strings.HasPrefix(dir, shared+"/") {
+			return true
+		}
+	}
+	return dir == ""
 }
 
 // number converts digits that an expression has matched.

@@ -46,7 +46,7 @@ func (s *Store) Put(ctx context.Context, p coordinator.Put) (uint64, error) {
 	return revision, err
 }
 
-// witness writes the record's run directory. made says that it is new.
+// witness writes the record's run directory; made is that of directory.
 func (s *Store) witness(ctx context.Context, p coordinator.Put) (made bool, err error) {
 	r := &p.Record
 	first := p.Revision == 0 && p.Spec != nil
@@ -70,7 +70,9 @@ func (s *Store) witness(ctx context.Context, p coordinator.Put) (made bool, err 
 	return made, errors.Join(err, d.Close())
 }
 
-// directory opens id's run directory, and makes it for the first write.
+// directory opens id's run directory, and makes it for the first write. made
+// says that a first write made it, so that it goes if the record is refused; one
+// that is made anew for an accepted record stays.
 func (s *Store) directory(ctx context.Context, id string, first bool) (d *rundir.Dir, made bool, err error) {
 	if !first {
 		d, err = s.root.Open(id)
@@ -78,6 +80,8 @@ func (s *Store) directory(ctx context.Context, id string, first bool) (d *rundir
 			return d, false, err
 		}
 		s.log.Warn("the run directory is gone and is made anew", zap.String("id", id))
+		d, err = s.root.Create(id)
+		return d, false, err
 	}
 	d, err = s.root.Create(id)
 	if !errors.Is(err, fs.ErrExist) {

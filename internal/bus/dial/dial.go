@@ -19,8 +19,9 @@ const (
 	// a name server that does not answer.
 	url = "nats://127.0.0.1:4222"
 
-	// dialTimeout bounds one attempt: a unix socket answers at once or not at all.
-	dialTimeout = 2 * time.Second
+	// dialTimeout bounds one attempt. A unix socket answers at once or not at all,
+	// but a machine that starts many children may be busy.
+	dialTimeout = 5 * time.Second
 
 	// minWait and maxWait bound the pause between attempts to reconnect.
 	minWait = 50 * time.Millisecond
@@ -43,6 +44,7 @@ func Options(socket, user, token, inboxPrefix string) (string, []nats.Option) {
 		nats.UserInfo(user, token),
 		nats.CustomInboxPrefix(inboxPrefix),
 		nats.SetCustomDialer(dialer(socket)),
+		nats.Timeout(dialTimeout),
 		nats.IgnoreDiscoveredServers(),
 		nats.MaxReconnects(-1),
 		nats.IgnoreAuthErrorAbort(),

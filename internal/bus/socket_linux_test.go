@@ -16,6 +16,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/stretchr/testify/require"
+	"go.uber.org/zap"
 
 	"github.com/hayward-dev/hayward/events"
 	"github.com/hayward-dev/hayward/internal/bus/dial"
@@ -86,6 +87,19 @@ func TestSocketsArePrivate(t *testing.T) {
 		require.Equal(t, os.ModeDir|0o700, st.Mode())
 	}
 	require.Empty(t, f.TCPAddr())
+}
+
+// The server has nothing to warn of in a plain life.
+func TestQuietLife(t *testing.T) {
+	f := start(t, nil)
+	_, p := f.child(t)
+	require.NoError(t, p.FlushTimeout(deadline))
+	require.NoError(t, f.StoreHealth().Err())
+	require.NoError(t, f.ReopenStore(t.Context()))
+	f.shutdown(t)
+	for _, e := range f.logs.All() {
+		require.Lessf(t, e.Level, zap.WarnLevel, "%s", e.Message)
+	}
 }
 
 func TestLongSocketPath(t *testing.T) {

@@ -131,6 +131,25 @@ func TestFirstWriteIsTriedAgain(t *testing.T) {
 	require.Equal(t, []coordinator.Stored{s.stored()}, f.restart(t).load(t).Records)
 }
 
+// A directory that vanished while the subagent ran is made anew for its end, and
+// a failed write of that end takes nothing back.
+func TestVanishedDirectory(t *testing.T) {
+	f := open(t, t.TempDir())
+	s := newSubagent()
+	f.put(t, s)
+	f.put(t, s.active())
+	remove(t, f.runFile(s.spec.ID, ""))
+	ctx, cancel := context.WithCancel(f.ctx)
+	cancel()
+	s.completed()
+	_, err := f.Put(ctx, coordinator.Put{Record: s.record, Revision: s.revision})
+	require.True(t, events.HasCode(err, events.CodeStorageFailed), "%v", err)
+	l := f.restart(t).load(t)
+	require.Len(t, l.Records, 1)
+	require.Equal(t, s.record, l.Records[0].Record, "the end was in the run directory")
+	require.Equal(t, []string{s.spec.ID}, l.Recovered)
+}
+
 func TestDelete(t *testing.T) {
 	f := open(t, t.TempDir())
 	s, other := newSubagent(), newSubagent()
