@@ -37,6 +37,18 @@ type user struct {
 	env  []string
 }
 
+// homeRoot is where homes are made. It should lie outside /tmp and /var/tmp,
+// which every sandbox may write; only then can a test see that the home is not.
+func homeRoot() string {
+	if os.Getuid() == 0 {
+		return "/opt"
+	}
+	if home, err := os.UserHomeDir(); err == nil {
+		return home
+	}
+	return os.TempDir()
+}
+
 // asUsers runs f as root (if the tests do) and as an ordinary user.
 func asUsers(t *testing.T, f func(t *testing.T, u *user)) {
 	if os.Getuid() != 0 {
@@ -51,7 +63,7 @@ func newUser(t *testing.T, uid int) *user {
 	t.Helper()
 	bin := testkit.Program(t)
 	// A short path that another uid can reach: t.TempDir is below a 0700 directory.
-	home, err := os.MkdirTemp("/var/tmp", "hw-")
+	home, err := os.MkdirTemp(homeRoot(), "hw-")
 	require.NoError(t, err)
 	u := &user{t: t, bin: bin, uid: uid, home: home, work: filepath.Join(home, "work")}
 	require.NoError(t, os.Mkdir(u.work, 0o700))
