@@ -8,6 +8,7 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -300,7 +301,24 @@ func (d *dialer) Dial(_, _ string) (net.Conn, error) {
 	d.dialed = true
 	conn, err := dialUnix(d.socket, deadline)
 	d.err = err
-	return conn, err
+	if err != nil {
+		return nil, err
+	}
+	return readerTells{conn}, nil
+}
+
+// readerTells leaves it to the reader to find that the other side has closed.
+// The NATS client logs in with two writes and gives up when the second fails;
+// what the server said before it closed is still to be read then.
+type readerTells struct{ net.Conn }
+
+// Write implements [net.Conn].
+func (c readerTells) Write(p []byte) (int, error) {
+	n, err := c.Conn.Write(p)
+	if errors.Is(err, syscall.EPIPE) || errors.Is(err, syscall.ECONNRESET) {
+		return len(p), nil
+	}
+	return n, err
 }
 
 func (d *dialer) lastError() error { return d.err }

@@ -79,6 +79,17 @@ func newIndex() index {
 	}
 }
 
+// grow makes room for n subagents in an empty index.
+func (x *index) grow(n int) {
+	if len(x.byID) > 0 {
+		return
+	}
+	x.byID = make(map[string]*subagent, n)
+	x.byTail = make(map[string][]*subagent, n)
+	x.all.items = make([]*subagent, 0, n)
+	x.ended.items = make([]*subagent, 0, n)
+}
+
 // session returns the session id, made if it is new.
 func (x *index) session(id string) *session {
 	if g := x.sessions[id]; g != nil {

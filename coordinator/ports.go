@@ -14,7 +14,9 @@ import (
 type Journal interface {
 	// Put writes p and returns the record's new revision. A revision that does not
 	// match is a second writer: [events.CodeStoreConflict]. No space:
-	// [events.CodeStorageFull].
+	// [events.CodeStorageFull]. A write that failed otherwise may have happened; it
+	// is given again with the same revision and the same or a later state, which
+	// is then no conflict.
 	Put(ctx context.Context, p Put) (revision uint64, err error)
 	// Delete removes a finished record and its run directory.
 	Delete(ctx context.Context, id string, revision uint64) error
@@ -50,7 +52,8 @@ type Spawner interface {
 	// Ended. Stopping an unknown or ended id does nothing.
 	Stop(id string, stop events.Stop)
 	// Adopt takes over a child of an earlier coordinator, or finds that it is
-	// gone. Told: Ended, then or later.
+	// gone. Told: Ended, then or later; before that Started, if record is pending
+	// and the child can be seen to run.
 	Adopt(spec events.Spec, record events.Record)
 }
 

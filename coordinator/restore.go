@@ -14,13 +14,18 @@ import (
 // failed. Callers of the earlier coordinator are gone, so nobody waits for any
 // of them.
 func (s *State) restore(stored []Stored) {
-	stored = slices.Clone(stored)
-	slices.SortFunc(stored, func(a, b Stored) int {
+	// Records are large: sort pointers to them.
+	order := make([]*Stored, len(stored))
+	for i := range stored {
+		order[i] = &stored[i]
+	}
+	slices.SortFunc(order, func(a, b *Stored) int {
 		return cmp.Or(a.Record.CreatedAt.Compare(b.Record.CreatedAt), strings.Compare(a.Record.ID, b.Record.ID))
 	})
+	s.grow(len(stored))
 	var live []*subagent
-	for i := range stored {
-		if e := s.enter(&stored[i]); e.rec.Live() {
+	for _, st := range order {
+		if e := s.enter(st); e.rec.Live() {
 			live = append(live, e)
 		}
 	}

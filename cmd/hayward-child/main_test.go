@@ -37,9 +37,10 @@ func prepare(t *testing.T, profile, script string, args ...string) confined {
 	plan, refused := sandbox.Compile(sandbox.Request{
 		Profile: profile, Workspace: workspace, Cwd: workspace, TempDir: temp, ChildBinary: testkit.Child(t),
 	}, sandbox.Probe())
-	if refused != nil {
-		t.Fatalf("compile %s: %v", profile, refused)
+	if refused != nil && refused.Code == events.CodeSandboxUnavailable {
+		t.Skipf("needs an enforceable workspace profile: %v", refused)
 	}
+	require.Nil(t, refused)
 	t.Cleanup(func() { require.NoError(t, plan.Close()) })
 	end, start, err := os.Pipe()
 	require.NoError(t, err)

@@ -82,7 +82,8 @@ func (a *app) fail(cmd *cobra.Command, err error) int {
 	code := exitCode(err)
 	var stopped *interruption
 	if !errors.As(err, &stopped) {
-		a.say("%s: %s", verb, oneLine(err.Error()))
+		// The coordinator names the event as well, where that is the verb's own name.
+		a.say("%s: %s", verb, strings.TrimPrefix(oneLine(err.Error()), cmd.Name()+": "))
 		if a.json && !a.began {
 			// An object that cannot be written has been said on stderr.
 			_ = a.printJSON(failure{Error: events.AsError(err)})

@@ -45,7 +45,7 @@ not shown.`,
 type details struct{ b strings.Builder }
 
 func (d *details) add(name, format string, args ...any) {
-	if value := oneLine(fmt.Sprintf(format, args...)); value != "" {
+	if value := strings.TrimSpace(oneLine(fmt.Sprintf(format, args...))); value != "" {
 		fmt.Fprintf(&d.b, "%-18s %s\n", name, value)
 	}
 }

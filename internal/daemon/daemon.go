@@ -179,6 +179,9 @@ func (d *daemon) wire() error {
 	track := newTracker(d.log.Named("tracker"))
 	control := controller{nc}
 	f := &files{root: root, tracker: track, control: control, ask: d.ask}
+	f.lookup = func(ctx context.Context, session, ref string) (events.Record, *events.Error) {
+		return d.coord.Lookup(ctx, session, ref)
+	}
 	obs := &observer{tracker: track}
 	deadlines := spawner.DefaultDeadlines()
 	if d.opts.Grace > 0 {

@@ -23,6 +23,8 @@ type files struct {
 	control controller
 	// ask puts an event to the coordinator on behalf of a client.
 	ask func(context.Context, events.SubagentEvent) (any, *events.Error)
+	// lookup returns the durable record that a client calls ref.
+	lookup func(ctx context.Context, session, ref string) (events.Record, *events.Error)
 }
 
 // Output implements [coordinator.Files].
@@ -212,7 +214,12 @@ func (f *files) inspect(ctx context.Context, data []byte) (any, *events.Error) {
 	if err != nil {
 		return nil, err
 	}
-	reply := events.InspectReply{Snapshot: snap, Dir: filepath.Join(f.root.Path(), snap.SubagentID)}
+	record, err := f.lookup(ctx, "", snap.SubagentID)
+	if err != nil {
+		return nil, err
+	}
+	record.TokenHash = "" // of no use to a reader
+	reply := events.InspectReply{Snapshot: snap, Record: record, Dir: filepath.Join(f.root.Path(), snap.SubagentID)}
 	dir, openErr := f.root.Open(snap.SubagentID)
 	if openErr != nil {
 		return nil, events.Errorf(events.CodeStoreDamaged, events.LayerWorkspace, "inspect %s: %w", snap.SubagentID, openErr)

@@ -92,8 +92,8 @@ func writeToken(path string) (string, error) {
 
 // wait returns why to leave, after the children were seen to.
 func (d *daemon) wait(ctx context.Context, loop *loop) error {
-	idle := time.NewTicker(max(d.opts.Idle/10, 50*time.Millisecond))
-	defer idle.Stop()
+	look := time.NewTicker(lookInterval(d.opts.Idle))
+	defer look.Stop()
 	for {
 		select {
 		case <-loop.done: // after a shutdown, or for want of a store
@@ -103,11 +103,31 @@ func (d *daemon) wait(ctx context.Context, loop *loop) error {
 		case <-ctx.Done():
 			d.endChildren()
 			return context.Cause(ctx)
-		case <-idle.C:
+		case <-look.C:
+			d.watchLoop()
 			if d.opts.Idle > 0 && d.idleFor() >= d.opts.Idle {
 				return ErrIdle
 			}
 		}
+	}
+}
+
+// lookInterval is how often the daemon looks after itself.
+func lookInterval(idle time.Duration) time.Duration {
+	if idle <= 0 {
+		return loopPatience / 2
+	}
+	return min(max(idle/10, 50*time.Millisecond), loopPatience/2)
+}
+
+// loopPatience is how long the drain loop may have work and not turn.
+const loopPatience = 10 * time.Second
+
+// watchLoop says when the drain loop is wedged. It asks nothing of the loop.
+func (d *daemon) watchLoop() {
+	h := d.coord.Health()
+	if still := time.Since(h.LastTurn); h.Backlog > 0 && still > loopPatience {
+		d.log.Error("the drain loop does not turn", zap.Duration("for", still), zap.Int("backlog", h.Backlog), zap.Int("unanswered", h.Unanswered))
 	}
 }
 

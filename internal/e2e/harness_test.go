@@ -5,13 +5,11 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -27,49 +25,7 @@ const ordinaryUID = 64321
 // deadline bounds every command of these tests. It is no measure of speed.
 const deadline = 90 * time.Second
 
-// program builds hayward, with its hayward-child embedded, once.
-var program = sync.OnceValues(func() (string, error) {
-	dir, err := os.MkdirTemp("/tmp", "hayward-e2e-bin-")
-	if err != nil {
-		return "", err
-	}
-	if err := os.Chmod(dir, 0o755); err != nil {
-		return "", err
-	}
-	child, err := testkit.BuildChild()
-	if err != nil {
-		return "", err
-	}
-	root, err := testkit.ModuleRoot()
-	if err != nil {
-		return "", err
-	}
-	overlay := filepath.Join(dir, "overlay.json")
-	body, err := json.Marshal(map[string]map[string]string{"Replace": {
-		filepath.Join(root, "internal/childbin/bin/hayward-child"): child,
-	}})
-	if err != nil {
-		return "", err
-	}
-	if err := os.WriteFile(overlay, body, 0o600); err != nil {
-		return "", err
-	}
-	bin := filepath.Join(dir, "hayward")
-	cmd := exec.Command("go", "build", "-overlay", overlay, "-o", bin, "./cmd/hayward")
-	cmd.Dir = root
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("build hayward: %w\n%s", err, out)
-	}
-	return bin, nil
-})
-
-func TestMain(m *testing.M) {
-	code := m.Run()
-	if bin, err := program(); err == nil {
-		os.RemoveAll(filepath.Dir(bin))
-	}
-	os.Exit(code)
-}
+func TestMain(m *testing.M) { testkit.LeakCheck(m) }
 
 // user is one person with a home, a workspace and a coordinator of their own.
 type user struct {
@@ -79,6 +35,18 @@ type user struct {
 	home string
 	work string
 	env  []string
+}
+
+// homeRoot is where homes are made. It should lie outside /tmp and /var/tmp,
+// which every sandbox may write; only then can a test see that the home is not.
+func homeRoot() string {
+	if os.Getuid() == 0 {
+		return "/opt"
+	}
+	if home, err := os.UserHomeDir(); err == nil {
+		return home
+	}
+	return os.TempDir()
 }
 
 // asUsers runs f as root (if the tests do) and as an ordinary user.
@@ -93,10 +61,9 @@ func asUsers(t *testing.T, f func(t *testing.T, u *user)) {
 
 func newUser(t *testing.T, uid int) *user {
 	t.Helper()
-	bin, err := program()
-	require.NoError(t, err)
+	bin := testkit.Program(t)
 	// A short path that another uid can reach: t.TempDir is below a 0700 directory.
-	home, err := os.MkdirTemp("/var/tmp", "hw-")
+	home, err := os.MkdirTemp(homeRoot(), "hw-")
 	require.NoError(t, err)
 	u := &user{t: t, bin: bin, uid: uid, home: home, work: filepath.Join(home, "work")}
 	require.NoError(t, os.Mkdir(u.work, 0o700))

@@ -201,7 +201,7 @@ func TestDaemonStartsOnce(t *testing.T) {
 			require.Zero(t, r.code, r.stderr)
 			require.Equal(t, strconv.Itoa(i)+"\n", r.object(t)["output"])
 		}
-		require.Equal(t, 1, u.running("hayward\x00serve"))
+		require.Equal(t, 1, u.daemons())
 	})
 }
 
@@ -237,14 +237,25 @@ func feed(t *testing.T, path, text string) {
 	require.NoError(t, f.Close())
 }
 
-// running counts this user's processes whose command line holds args, NULs
+// daemons counts this user's coordinators.
+func (u *user) daemons() int {
+	n := 0
+	for _, p := range u.processes() {
+		if _, args, _ := strings.Cut(p, " "); strings.HasPrefix(args, u.bin+" serve") {
+			n++
+		}
+	}
+	return n
+}
+
+// running counts this user's processes whose command line ends with args, NULs
 // between the arguments.
 func (u *user) running(args string) int {
 	n := 0
 	for _, p := range u.processes() {
 		pid, _, _ := strings.Cut(p, " ")
 		cmd, err := os.ReadFile("/proc/" + pid + "/cmdline")
-		if err == nil && strings.HasSuffix(strings.TrimSuffix(string(cmd), "\x00"), args) || strings.HasPrefix(string(cmd), u.bin[:strings.LastIndexByte(u.bin, '/')+1]+args) {
+		if err == nil && strings.HasSuffix(strings.TrimSuffix(string(cmd), "\x00"), args) {
 			n++
 		}
 	}

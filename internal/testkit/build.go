@@ -3,10 +3,12 @@ package testkit
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -17,6 +19,8 @@ const module = "github.com/hayward-dev/hayward"
 var (
 	child = build{pkg: module + "/cmd/hayward-child", variable: "HAYWARD_TESTKIT_CHILD"}
 	bare  = build{pkg: module + "/internal/testkit/bare", variable: "HAYWARD_TESTKIT_BARE"}
+
+	program = build{pkg: module + "/cmd/hayward", variable: "HAYWARD_TESTKIT_PROGRAM", embed: &child}
 )
 
 // Child returns the path of a hayward-child built from this tree, as it is
@@ -24,6 +28,13 @@ var (
 func Child(t testing.TB) string {
 	t.Helper()
 	return child.path(t)
+}
+
+// Program returns the path of a hayward built from this tree, as it is released,
+// with the hayward-child of [Child] inside.
+func Program(t testing.TB) string {
+	t.Helper()
+	return program.path(t)
 }
 
 // BareChild returns the path of the supervisor without its constructor.
@@ -37,6 +48,8 @@ type build struct {
 	pkg string
 	// variable names the binary when another test process has made it.
 	variable string
+	// embed is the child that goes inside, nil for none.
+	embed *build
 
 	once sync.Once
 	made string
@@ -45,11 +58,16 @@ type build struct {
 
 func (b *build) path(t testing.TB) string {
 	t.Helper()
-	b.once.Do(func() { b.made, b.err = b.make() })
-	if b.err != nil {
-		t.Fatalf("build %s: %v", b.pkg, b.err)
+	made, err := b.get()
+	if err != nil {
+		t.Fatalf("build %s: %v", b.pkg, err)
 	}
-	return b.made
+	return made
+}
+
+func (b *build) get() (string, error) {
+	b.once.Do(func() { b.made, b.err = b.make() })
+	return b.made, b.err
 }
 
 // make builds into a directory that all test processes of the user share: go
@@ -63,6 +81,14 @@ func (b *build) make() (string, error) {
 	if err != nil {
 		return "", err
 	}
+	arguments := []string{"build", "-tags", "netgo,osusergo", "-ldflags", "-s -w -linkmode external -extldflags -static"}
+	if b.embed != nil {
+		overlay, err := b.overlay(dir)
+		if err != nil {
+			return "", err
+		}
+		arguments = append(arguments, "-overlay", overlay)
+	}
 	lock, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return "", err
@@ -72,8 +98,7 @@ func (b *build) make() (string, error) {
 		return "", fmt.Errorf("lock %s: %w", lock.Name(), err)
 	}
 	built := filepath.Join(dir, filepath.Base(b.pkg))
-	cmd := exec.Command("go", "build", "-tags", "netgo,osusergo",
-		"-ldflags", "-s -w -linkmode external -extldflags -static", "-o", built, b.pkg)
+	cmd := exec.Command("go", append(arguments, "-o", built, b.pkg)...)
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=1")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("%w\n%s", err, out)
@@ -93,6 +118,27 @@ func (b *build) make() (string, error) {
 		return "", err
 	}
 	return path, os.Rename(path+".new", path)
+}
+
+// overlay names a file for go build that puts the child where hayward embeds it,
+// whatever a make left there. Its name follows the child's content.
+func (b *build) overlay(dir string) (string, error) {
+	path, err := b.embed.get()
+	if err != nil {
+		return "", err
+	}
+	out, err := exec.Command("go", "list", "-f", "{{.Dir}}", module+"/internal/childbin").Output()
+	if err != nil {
+		return "", fmt.Errorf("find internal/childbin: %w", err)
+	}
+	body, err := json.Marshal(map[string]map[string]string{"Replace": {
+		filepath.Join(strings.TrimSpace(string(out)), "bin", "hayward-child"): path,
+	}})
+	if err != nil {
+		return "", err
+	}
+	overlay := path + ".overlay.json"
+	return overlay, os.WriteFile(overlay, body, 0o600)
 }
 
 // cacheDir returns a directory of this user that others can reach but not write.

@@ -18,7 +18,7 @@ const ordinaryUID = 65534
 func AsOrdinaryUser(t *testing.T, run string) {
 	t.Helper()
 	if os.Geteuid() != 0 {
-		t.Skip("these tests already run as an ordinary user")
+		t.Skip("needs root: these tests already run as an ordinary user")
 	}
 	dir := Dir(t)
 	self, err := os.ReadFile("/proc/self/exe")

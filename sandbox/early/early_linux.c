@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/prctl.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -139,6 +140,8 @@ __attribute__((constructor)) static void hw_early(void)
 	int err = load(&plan);
 	if (err)
 		fail(HW_STEP_PLAN, err, 0);
+	// The program's file is named by its hash; this is what process lists show.
+	prctl(PR_SET_NAME, "hayward-child");
 	hw_record(HW_STEP_PLAN, 0, 0, HW_VERSION);
 	err = wait_for_start();
 	if (err)
