@@ -29,11 +29,17 @@ user() {
 
 # The module cache is read only by permission, so it can be shared by copy; the
 # build cache is copied because compiling it all again takes minutes.
+trap leave EXIT
 git -c safe.directory='*' clone -q --no-hardlinks . "$home/src"
 "$go" mod download
 cp -a --reflink=auto "$("$go" env GOMODCACHE)" "$home/mod"
 cp -a --reflink=auto "$("$go" env GOCACHE)" "$home/cache"
+# So are the caches that sandboxed children may write.
+sandboxed="${HAYWARD_CACHE_DIR:-${XDG_CACHE_HOME:-${HOME:-/root}/.cache}/hayward}"
+if [ -d "$sandboxed" ]; then
+	mkdir "$home/.cache"
+	cp -a --reflink=auto "$sandboxed" "$home/.cache/hayward"
+fi
 chown -R "$uid:$uid" "$home"
-trap leave EXIT
 
 user "$@"
