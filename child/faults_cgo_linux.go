@@ -5,6 +5,8 @@ package child
 /*
 #include <signal.h>
 #include <stddef.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 static struct sigaction go_action[NSIG];
 
@@ -33,6 +35,17 @@ static int guard_faults(void) {
 	}
 	return 0;
 }
+
+// The two signals below SIGRTMIN are the C library's own: neither it nor Go
+// changes their disposition. A program started by posix_spawn of some versions of
+// glibc, as make does it, has them ignored, and that would go on to the command.
+static int default_library_signals(void) {
+	struct { void (*handler)(int); unsigned long flags; void (*restorer)(void); unsigned long mask; } action = { SIG_DFL };
+	for (int sig = 32; sig < SIGRTMIN; sig++)
+		if (syscall(SYS_rt_sigaction, sig, &action, NULL, sizeof action.mask) != 0)
+			return -1;
+	return 0;
+}
 */
 import "C"
 
@@ -41,5 +54,13 @@ import "C"
 func guardFaults() {
 	if C.guard_faults() != 0 {
 		panic("child: sigaction refused a standard signal")
+	}
+}
+
+// defaultLibrarySignals gives commands the default of two signals that Go does
+// not know, see the comment in C. It does not fail on any Linux.
+func defaultLibrarySignals() {
+	if C.default_library_signals() != 0 {
+		panic("child: rt_sigaction refused a signal of the C library")
 	}
 }

@@ -24,6 +24,7 @@ func catchSignals() <-chan os.Signal {
 		}
 	}
 	guardFaults()
+	defaultLibrarySignals()
 	// One slot: a notice stands for any number of ended children.
 	sigchld := make(chan os.Signal, 1)
 	signal.Notify(sigchld, unix.SIGCHLD)

@@ -87,7 +87,20 @@ func (s *State) ended(m Ended) {
 	if e == nil {
 		return
 	}
+	if m.End.NotRun && e.rec.State == events.StatePending && e.stop == nil {
+		s.startAgain(e)
+		return
+	}
 	s.end(e, m.End, CauseEnded)
+}
+
+// startAgain goes back to before the fork of a child that an earlier coordinator
+// did not let go. The next child is asked for once that is durable.
+func (s *State) startAgain(e *subagent) {
+	r := s.change(e)
+	r.Process, r.TokenHash, r.TempDir = nil, "", ""
+	e.asked, e.released = false, false
+	s.disarm(e)
 }
 
 // end completes e. Completed is never left.

@@ -285,6 +285,8 @@ func (m *model) endChild(id string, how int) {
 	c := m.w.children[id]
 	end := completed()
 	switch {
+	case c != nil && c.gone && m.w.ran[id] == 0:
+		end = events.End{Status: events.StatusFailed, Reason: events.ReasonCrash, NotRun: true}
 	case c != nil && c.gone, how == 1:
 		end = events.End{Status: events.StatusFailed, Reason: events.ReasonCrash}
 	case c != nil && len(c.stops) > 0 && how == 2:

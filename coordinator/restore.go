@@ -10,8 +10,9 @@ import (
 
 // restore takes over what an earlier coordinator left. Queued subagents are
 // queued again in their order; those with a process are adopted, and stopped if
-// that was under way; what was being started without a process is lost and
-// failed. Callers of the earlier coordinator are gone, so nobody waits for any
+// that was under way; what was being started without a process never ran, since
+// a child is let go only after its process is durable, and is started again.
+// What has no spec to go on with is failed. Callers of the earlier coordinator are gone, so nobody waits for any
 // of them.
 func (s *State) restore(stored []Stored) {
 	// Records are large: sort pointers to them.
@@ -67,6 +68,12 @@ func (s *State) resume(e *subagent) {
 	}
 	switch {
 	case e.rec.State == events.StateQueued && e.spec != nil:
+	case e.rec.State == events.StatePending && e.rec.Process == nil && e.spec != nil:
+		if e.rec.Reason != "" {
+			s.stop(e, stopOrder{reason: e.rec.Reason})
+			return
+		}
+		s.proceed(e)
 	case e.rec.State == events.StateQueued, e.rec.Process == nil:
 		s.end(e, events.End{
 			Status: events.StatusFailed, Reason: events.ReasonCrash,

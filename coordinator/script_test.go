@@ -125,6 +125,7 @@ func (s *script) run(t *testing.T, d *datadriven.TestData) string {
 		if d.HasArg("noexit") {
 			end.Exit = nil
 		}
+		end.NotRun = d.HasArg("not-run")
 		for _, id := range s.targets(d, nil) {
 			out = append(out, w.end(id, end)...)
 		}

@@ -54,6 +54,9 @@ var reach = map[Transition]func(w *world) string{
 	{events.StatePending, events.StateCompleted, CauseLost}: func(w *world) string {
 		w.request("spawn", spawnOf("a", "s"))
 		w.ackAll()
+		a := w.stored[idOf("a")]
+		a.Spec = nil
+		w.stored[idOf("a")] = a
 		w.boot()
 		return idOf("a")
 	},

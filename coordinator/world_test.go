@@ -294,7 +294,12 @@ func (w *world) fork(id string) []Effect {
 }
 
 func (w *world) end(id string, end events.End) []Effect {
-	return w.apply(Ended{ID: id, Run: 1, End: end})
+	effects := w.apply(Ended{ID: id, Run: 1, End: end})
+	if end.NotRun {
+		delete(w.children, id)
+		w.ran[id] = 0 // the spawner died before it carried the release out
+	}
+	return effects
 }
 
 func completed() events.End {

@@ -252,6 +252,9 @@ type End struct {
 	Output     *Output
 	StderrTail string
 	At         time.Time
+	// NotRun says that an adopted child is known never to have been let go: it
+	// may be started again.
+	NotRun bool
 }
 
 // Stop asks for the end of a live child.

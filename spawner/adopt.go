@@ -1,6 +1,8 @@
 package spawner
 
 import (
+	"time"
+
 	"go.uber.org/zap"
 	"golang.org/x/sys/unix"
 
@@ -35,6 +37,13 @@ func (c *child) liveAdopted() {
 
 	if c.proc = c.openAdopted(); c.proc == nil {
 		c.proc = endedProcess(c.adopted.Process)
+		if ran, err := c.dir.Exists(releasedFile); err == nil && !ran {
+			c.unwind()
+			c.s.cfg.Observer.Ended(c.spec.ID, c.spec.Run, events.End{
+				Status: events.StatusFailed, Reason: events.ReasonCrash, At: time.Now().UTC(), NotRun: true,
+			})
+			return
+		}
 		c.finish()
 		return
 	}

@@ -9,6 +9,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/hayward-dev/hayward/events"
+	"github.com/hayward-dev/hayward/internal/crashpoint"
 	"github.com/hayward-dev/hayward/internal/rundir"
 	"github.com/hayward-dev/hayward/sandbox"
 )
@@ -101,10 +102,12 @@ func (c *child) live() {
 		c.fail(err)
 		return
 	}
+	crashpoint.Hit(crashpoint.Prepared)
 	if err := c.fork(); err != nil {
 		c.fail(err)
 		return
 	}
+	crashpoint.Hit(crashpoint.ChildForked)
 	c.s.cfg.Observer.Forked(c.spec.ID, c.spec.Run, events.Fork{
 		Process: c.proc.identity, TokenHash: c.token.hash, TempDir: c.tempDir,
 	})
@@ -147,14 +150,33 @@ func (c *child) awaitRelease() bool {
 			if c.takeStop() {
 				return false
 			}
-			if _, err := c.start.Write([]byte{1}); err != nil {
+			crashpoint.Hit(crashpoint.ForkRecorded)
+			if err := c.letRun(); err != nil {
 				c.refusal = events.Errorf(events.CodeStartFailed, events.LayerCoordinator,
-					"start %s: the child did not take its start byte: %w", c.spec.ID, err)
+					"start %s: let the child go: %w", c.spec.ID, err)
 			}
 			c.closeStart()
+			crashpoint.Hit(crashpoint.ChildReleased)
 			return true
 		}
 	}
+}
+
+// releasedFile is made in the run directory before a child is let go. Where it is
+// missing, nothing of the child ever ran.
+const releasedFile = "released"
+
+// letRun writes the start byte.
+func (c *child) letRun() error {
+	mark, err := c.dir.OpenAppend(releasedFile)
+	if err != nil {
+		return err
+	}
+	if err := mark.Close(); err != nil {
+		return err
+	}
+	_, err = c.start.Write([]byte{1})
+	return err
 }
 
 // abandon ends a child that was forked and ran nothing.

@@ -10,11 +10,13 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/hayward-dev/hayward/events"
+	"github.com/hayward-dev/hayward/internal/crashpoint"
 	"github.com/hayward-dev/hayward/internal/rundir"
 )
 
 // finish proves that nothing is left, reads the result and tells the end.
 func (c *child) finish() {
+	crashpoint.Hit(crashpoint.ChildGone)
 	c.endTree()
 	c.awaitDrained()
 	end := endOf(c.evidence())
@@ -27,7 +29,9 @@ func (c *child) finish() {
 		out.Path = c.outputPath(c.spec.ID)
 		end.Output = &out
 	}
+	crashpoint.Hit(crashpoint.ResultRead)
 	c.unwind()
+	crashpoint.Hit(crashpoint.EndTold)
 	c.s.cfg.Observer.Ended(c.spec.ID, c.spec.Run, end)
 }
 

@@ -4,8 +4,11 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"syscall"
 
 	"go.uber.org/zap"
 	"golang.org/x/sys/unix"
@@ -75,13 +78,31 @@ func (c *child) prepare() *events.Error {
 }
 
 func (c *child) makeTempDir() *events.Error {
-	dir, err := os.MkdirTemp(c.s.cfg.TempRoot, "hayward-"+c.spec.ID[len(c.spec.ID)-6:]+"-")
+	// The name follows from the id, so that what a coordinator left that died
+	// before it recorded the directory is found and cleared here.
+	dir := filepath.Join(c.s.cfg.TempRoot, "hayward-"+c.spec.ID)
+	err := os.Mkdir(dir, 0o700)
+	if errors.Is(err, fs.ErrExist) && ownDirectory(dir) {
+		if err = os.RemoveAll(dir); err == nil {
+			err = os.Mkdir(dir, 0o700)
+		}
+	}
 	if err != nil {
 		return events.Errorf(events.CodeStartFailed, events.LayerWorkspace, "start %s: make its TMPDIR: %w", c.spec.ID, err)
 	}
 	c.tempDir = dir
 	c.onUndo(func() { removeTemp(dir, c.log) })
 	return nil
+}
+
+// ownDirectory reports whether path is a directory, no link, of this user.
+func ownDirectory(path string) bool {
+	st, err := os.Lstat(path)
+	if err != nil || !st.IsDir() {
+		return false
+	}
+	sys, ok := st.Sys().(*syscall.Stat_t)
+	return ok && int(sys.Uid) == os.Geteuid()
 }
 
 // removeTemp removes a child's own TMPDIR. What is left in it is nobody's

@@ -7,6 +7,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/hayward-dev/hayward/events"
+	"github.com/hayward-dev/hayward/internal/crashpoint"
 	"github.com/hayward-dev/hayward/internal/handoff"
 )
 
@@ -90,6 +91,7 @@ func (c *child) climb(l *ladder) {
 		ctx, cancel := context.WithTimeout(c.s.ctx, c.s.cfg.Deadlines.Control)
 		defer cancel()
 		_, err := c.s.cfg.Controller.Control(ctx, c.spec.ID, ask)
+		crashpoint.Hit(crashpoint.StopSent)
 		answered <- err
 	})
 }
@@ -130,6 +132,7 @@ func (c *child) onStatus(r handoff.Record, got []handoff.Record) bool {
 				"start %s: the child ran without reporting its sandbox", c.spec.ID)
 			return false
 		}
+		crashpoint.Hit(crashpoint.ChildStarted)
 		c.s.cfg.Observer.Started(c.spec.ID, c.spec.Run, *c.report)
 	}
 	return true

@@ -15,6 +15,7 @@ import (
 	"github.com/hayward-dev/hayward/events"
 	"github.com/hayward-dev/hayward/internal/bus"
 	"github.com/hayward-dev/hayward/internal/childbin"
+	"github.com/hayward-dev/hayward/internal/crashpoint"
 	"github.com/hayward-dev/hayward/internal/rundir"
 	"github.com/hayward-dev/hayward/internal/store"
 	"github.com/hayward-dev/hayward/sandbox"
@@ -276,5 +277,7 @@ type publisher struct {
 // Publish implements [coordinator.Publisher].
 func (p publisher) Publish(ctx context.Context, e events.FeedEvent) error {
 	p.tracker.onFeed(e)
-	return p.Publisher.Publish(ctx, e)
+	err := p.Publisher.Publish(ctx, e)
+	crashpoint.Hit(crashpoint.FeedPublished)
+	return err
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/hayward-dev/hayward/coordinator"
 	"github.com/hayward-dev/hayward/events"
 	"github.com/hayward-dev/hayward/internal/bus"
+	"github.com/hayward-dev/hayward/internal/crashpoint"
 )
 
 // The headers of a service error (the NATS services convention, ADR-32).
@@ -70,6 +71,7 @@ func (r responder) publish(msg *nats.Msg) {
 	if err := r.nc.PublishMsg(msg); err != nil {
 		r.log.Error("reply not published", zap.String("subject", r.subject), zap.Error(err))
 	}
+	crashpoint.Hit(crashpoint.AnswerSent)
 }
 
 // fail answers with an error.

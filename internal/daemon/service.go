@@ -12,6 +12,7 @@ import (
 
 	"github.com/hayward-dev/hayward/coordinator"
 	"github.com/hayward-dev/hayward/events"
+	"github.com/hayward-dev/hayward/internal/crashpoint"
 	"github.com/hayward-dev/hayward/spawner"
 )
 
@@ -76,7 +77,10 @@ func (s *service) start() error {
 		return err
 	}
 	s.acks, err = s.nc.Subscribe(events.AckPrefix+".*", func(m *nats.Msg) {
-		s.coord.Ack(m.Subject[len(events.AckPrefix)+1:])
+		if err := s.coord.Ack(m.Subject[len(events.AckPrefix)+1:]); err != nil {
+			s.log.Warn("acknowledgement not taken, the end stays unread", zap.Error(err))
+		}
+		crashpoint.Hit(crashpoint.AckTaken)
 	})
 	if err != nil {
 		return events.Errorf(events.CodeInternal, events.LayerCoordinator, "subscribe to acknowledgements: %w", err)

@@ -93,12 +93,16 @@ func trimLast(b []byte) []byte {
 	return b
 }
 
-// trimFirst drops the rest of a character at the start of b.
+// trimFirst drops the rest of a character at the start of b, which may be all of
+// b.
 func trimFirst(b []byte) []byte {
 	for i := 0; i < utf8.UTFMax && i < len(b); i++ {
 		if utf8.RuneStart(b[i]) {
 			return b[i:]
 		}
+	}
+	if len(b) < utf8.UTFMax {
+		return nil
 	}
 	return b
 }

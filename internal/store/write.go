@@ -16,6 +16,7 @@ import (
 
 	"github.com/hayward-dev/hayward/coordinator"
 	"github.com/hayward-dev/hayward/events"
+	"github.com/hayward-dev/hayward/internal/crashpoint"
 	"github.com/hayward-dev/hayward/internal/rundir"
 )
 
@@ -39,6 +40,7 @@ func (s *Store) Put(ctx context.Context, p coordinator.Put) (uint64, error) {
 	var revision uint64
 	if err == nil {
 		revision, err = s.write(ctx, id, value, p.Revision)
+		crashpoint.Hit(crashpoint.RecordPut)
 	}
 	if err != nil && made {
 		s.withdraw(id)
@@ -59,11 +61,13 @@ func (s *Store) witness(ctx context.Context, p coordinator.Put) (made bool, err 
 	}
 	if first {
 		err = d.WriteSpec(*p.Spec)
+		crashpoint.Hit(crashpoint.SpecWritten)
 	}
 	switch {
 	case err != nil:
 	case !r.Live():
 		err = d.WriteResult(*r)
+		crashpoint.Hit(crashpoint.ResultWritten)
 	case r.Process != nil:
 		err = d.WriteRecord(*r)
 	}
