@@ -150,6 +150,15 @@ func (u *user) command(ctx context.Context, args ...string) *exec.Cmd {
 	return cmd
 }
 
+// sessionOf makes a process leader of a session with a terminal of its own.
+func sessionOf(attr *syscall.SysProcAttr) *syscall.SysProcAttr {
+	if attr == nil {
+		attr = &syscall.SysProcAttr{}
+	}
+	attr.Setsid, attr.Setctty = true, true
+	return attr
+}
+
 func (u *user) run(args ...string) result { return u.runWith("", args...) }
 
 // runWith runs hayward with something on stdin.
