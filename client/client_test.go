@@ -36,7 +36,7 @@ func newBench(t *testing.T, change func(*Options)) *bench {
 	s, err := fakeservice.Start(t.TempDir())
 	require.NoError(t, err)
 	t.Cleanup(s.Close)
-	b := &bench{ctx: ctx, s: s, coord: fakeservice.NewCoordinator(s)}
+	b := &bench{ctx: ctx, s: s, coord: fakeservice.NewCoordinator(s, func(*fakeservice.Coordinator) {})}
 	o := Options{
 		Socket: s.Socket, TokenFile: s.TokenFile, Patience: testDeadline, ProbeEvery: 20 * time.Millisecond,
 		Environ: []string{"PATH=/bin", "HOME=/root", "ANTHROPIC_API_KEY=secret", "LC_ALL=C"},

@@ -63,20 +63,19 @@ func serveFake(ctx context.Context, o daemon.Options) error {
 	defer s.Close()
 	ctx, leave := context.WithCancel(ctx)
 	defer leave()
-	c := newFakeCoordinator(s)
-	c.Shutdown = func(events.ShutdownRequest) { time.AfterFunc(50*time.Millisecond, leave) }
+	newFakeCoordinator(s, func(events.ShutdownRequest) { time.AfterFunc(50*time.Millisecond, leave) })
 	o.Ready()
 	<-ctx.Done()
 	return nil
 }
 
-func newFakeCoordinator(s *fakeservice.Service) *fakeservice.Coordinator {
-	c := fakeservice.NewCoordinator(s)
-	c.Script = script
-	c.Status = events.StatusReply{
-		Version: buildVersion(), PID: os.Getpid(), Limits: map[string]int64{"per_session": 32}, Origins: map[string]string{"per_session": "default"},
-	}
-	return c
+func newFakeCoordinator(s *fakeservice.Service, shutdown func(events.ShutdownRequest)) *fakeservice.Coordinator {
+	return fakeservice.NewCoordinator(s, func(c *fakeservice.Coordinator) {
+		c.Script, c.Shutdown = script, shutdown
+		c.Status = events.StatusReply{
+			Version: buildVersion(), PID: os.Getpid(), Limits: map[string]int64{"per_session": 32}, Origins: map[string]string{"per_session": "default"},
+		}
+	})
 }
 
 // script is the life of a pretended command.
@@ -148,7 +147,7 @@ func newBench(t *testing.T) *bench {
 	s, err := fakeservice.Start(filepath.Join(state, "run"))
 	require.NoError(t, err)
 	t.Cleanup(s.Close)
-	b.s, b.coord = s, newFakeCoordinator(s)
+	b.s, b.coord = s, newFakeCoordinator(s, nil)
 	return b
 }
 

@@ -69,7 +69,7 @@ func TestRunRefusesBadPlans(t *testing.T) {
 	for name, c := range map[string]struct{ text, says string }{
 		"cycle":       {"[[subagent]]\nname = \"a\"\ncommand = [\"true\"]\nneeds = [\"b\"]\n\n[[subagent]]\nname = \"b\"\ncommand = [\"true\"]\nneeds = [\"a\"]\n", "a -> b -> a"},
 		"unknown key": {"[[subagent]]\nname = \"a\"\ncomand = [\"true\"]\n", "comand"},
-		"not TOML":    {"[[subagent\n", "1"},
+		"not TOML":    {"[[subagent\n", "bad.toml:2"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := u.run("run", u.plan("bad.toml", c.text))

@@ -43,9 +43,11 @@ type Agent struct {
 	read   bool
 }
 
-// NewCoordinator answers all subjects of s.
-func NewCoordinator(s *Service) *Coordinator {
+// NewCoordinator answers all subjects of s. setup sets the coordinator's members
+// before the first request can come.
+func NewCoordinator(s *Service, setup func(*Coordinator)) *Coordinator {
 	c := &Coordinator{s: s, changed: make(chan struct{})}
+	setup(c)
 	on(c, events.RequestSubject(events.KindSpawn), c.spawn)
 	on(c, events.RequestSubject(events.KindQuery), c.query)
 	on(c, events.RequestSubject(events.KindCancel), c.cancel)
