@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/user"
+	"syscall"
 	"time"
 
 	"go.uber.org/zap"
@@ -141,11 +142,23 @@ func (d *daemon) openState(ctx context.Context) error {
 // closeTimeout bounds the orderly end of each part.
 const closeTimeout = 10 * time.Second
 
-// privateDir makes a directory that only this user may enter.
+// privateDir makes a directory that only this user may enter. One that is there
+// may be read by others, but must not be changed by them: they could replace
+// what we trust in it.
 func privateDir(dir string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return events.Errorf(events.CodeStorageFailed, events.LayerCoordinator, "make %s: %w", dir, err).
 			WithRemedy("HAYWARD_STATE_DIR and HAYWARD_RUNTIME_DIR name other places")
+	}
+	st, err := os.Stat(dir)
+	if err != nil {
+		return events.Errorf(events.CodeStorageFailed, events.LayerCoordinator, "look at %s: %w", dir, err)
+	}
+	sys, ok := st.Sys().(*syscall.Stat_t)
+	if !ok || int(sys.Uid) != os.Geteuid() || st.Mode().Perm()&0o022 != 0 {
+		return events.Errorf(events.CodeForbidden, events.LayerPermission,
+			"%s can be changed by other users (mode %04o, owner %d)", dir, st.Mode().Perm(), sys.Uid).
+			WithRemedy("chmod 700 it, or name another place with HAYWARD_STATE_DIR and HAYWARD_RUNTIME_DIR")
 	}
 	return nil
 }
