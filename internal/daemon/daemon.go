@@ -154,10 +154,13 @@ func privateDir(dir string) error {
 	if err != nil {
 		return events.Errorf(events.CodeStorageFailed, events.LayerCoordinator, "look at %s: %w", dir, err)
 	}
-	sys, ok := st.Sys().(*syscall.Stat_t)
-	if !ok || int(sys.Uid) != os.Geteuid() || st.Mode().Perm()&0o022 != 0 {
+	owner := -1
+	if sys, ok := st.Sys().(*syscall.Stat_t); ok {
+		owner = int(sys.Uid)
+	}
+	if owner != os.Geteuid() || st.Mode().Perm()&0o022 != 0 {
 		return events.Errorf(events.CodeForbidden, events.LayerPermission,
-			"%s can be changed by other users (mode %04o, owner %d)", dir, st.Mode().Perm(), sys.Uid).
+			"%s can be changed by other users (mode %04o, owner %d)", dir, st.Mode().Perm(), owner).
 			WithRemedy("chmod 700 it, or name another place with HAYWARD_STATE_DIR and HAYWARD_RUNTIME_DIR")
 	}
 	return nil
