@@ -46,14 +46,18 @@ type Backend interface {
 	StoreHealth() context.Context
 	// ReopenStore closes the streams and opens them again.
 	ReopenStore(ctx context.Context) error
+	// SalvageStream puts the unreadable description of a stream that was not
+	// opened aside, so that making the stream finds its messages. It returns false
+	// if there are none.
+	SalvageStream(name string) (bool, error)
 }
 
 // Option changes a [Store].
 type Option func(*Store)
 
 // WithBackend lets the store notice failed writes at once and reopen the
-// streams. Without it such a write runs into its deadline, and only a restart
-// helps.
+// streams, and make a stream anew whose description is damaged. Without it such
+// a write runs into its deadline, and only a restart helps.
 func WithBackend(b Backend) Option { return func(s *Store) { s.backend = b } }
 
 // Store implements [coordinator.Journal] and [coordinator.Publisher].
@@ -66,6 +70,9 @@ type Store struct {
 	backend Backend
 	// reopening holds one token: who has it reopens the streams.
 	reopening chan struct{}
+
+	// salvaged are the streams that Open had to describe anew.
+	salvaged []string
 
 	// mu guards doubts.
 	mu sync.Mutex
@@ -114,11 +121,15 @@ func (s *Store) openBucket(ctx context.Context) (fresh bool, err error) {
 	if !errors.Is(err, jetstream.ErrBucketNotFound) {
 		return false, s.failure(ctx, "open the bucket", "", err)
 	}
+	salvaged, err := s.salvage(bucketStream)
+	if err != nil {
+		return false, err
+	}
 	ids, err := s.root.List()
 	if err != nil {
 		return false, fmt.Errorf("open store: %w", err)
 	}
-	if len(ids) > 0 {
+	if len(ids) > 0 && !salvaged {
 		return false, events.Errorf(events.CodeStoreDamaged, events.LayerCoordinator,
 			"open store: the bucket %s is missing, but there are run directories of %d subagents", events.Bucket, len(ids)).
 			WithRemedy("restore the store's directory from a copy, or move %s away to begin anew", s.root.Path()).
@@ -131,13 +142,36 @@ func (s *Store) openBucket(ctx context.Context) (fresh bool, err error) {
 	if err != nil {
 		return false, s.failure(ctx, "create the bucket", "", err)
 	}
-	return true, nil
+	return !salvaged, nil
+}
+
+// salvage lets a stream that the server did not open be made anew around the
+// messages that are there. What they lack, [Store.Load] finds.
+func (s *Store) salvage(stream string) (bool, error) {
+	if s.backend == nil {
+		return false, nil
+	}
+	found, err := s.backend.SalvageStream(stream)
+	if err != nil {
+		return false, events.Errorf(events.CodeStoreDamaged, events.LayerCoordinator, "open store: salvage %s: %w", stream, err)
+	}
+	if found {
+		s.log.Error("the description of a stream was damaged and is made anew", zap.String("stream", stream))
+		s.salvaged = append(s.salvaged, stream)
+	}
+	return found, nil
 }
 
 func (s *Store) openFeed(ctx context.Context, fresh bool) error {
 	if !fresh {
 		if _, err := s.js.Stream(ctx, events.FeedStream); errors.Is(err, jetstream.ErrStreamNotFound) {
-			s.log.Warn("the feed's stream is missing and begins anew", zap.String("stream", events.FeedStream))
+			salvaged, err := s.salvage(events.FeedStream)
+			if err != nil {
+				return err
+			}
+			if !salvaged {
+				s.log.Warn("the feed's stream is missing and begins anew", zap.String("stream", events.FeedStream))
+			}
 		}
 	}
 	_, err := s.js.CreateOrUpdateStream(ctx, jetstream.StreamConfig{
