@@ -249,19 +249,27 @@ func (d *damaged) flip(path string) {
 
 // spoilRecord puts something that is no record in place of one.
 func (d *damaged) spoilRecord(id string) {
+	d.withBucket(func(ctx context.Context, kv jetstream.KeyValue) {
+		_, err := kv.Put(ctx, id, []byte("{torn"))
+		require.NoError(d.t, err)
+	})
+}
+
+// withBucket opens the records of a user whose daemon is down. The files it
+// leaves are the test's, so the user has to be the same.
+func (u *user) withBucket(f func(context.Context, jetstream.KeyValue)) {
 	ctx, cancel := context.WithTimeout(context.Background(), deadline)
 	defer cancel()
-	server, err := bus.Start(ctx, bus.Options{StoreDir: filepath.Join(d.home, "state/jetstream")})
-	require.NoError(d.t, err)
-	defer func() { require.NoError(d.t, server.Shutdown(ctx)) }()
+	server, err := bus.Start(ctx, bus.Options{StoreDir: filepath.Join(u.home, "state/jetstream")})
+	require.NoError(u.t, err)
+	defer func() { require.NoError(u.t, server.Shutdown(ctx)) }()
 	nc, err := server.Conn("test")
-	require.NoError(d.t, err)
+	require.NoError(u.t, err)
 	js, err := jetstream.New(nc)
-	require.NoError(d.t, err)
+	require.NoError(u.t, err)
 	kv, err := js.KeyValue(ctx, events.Bucket)
-	require.NoError(d.t, err)
-	_, err = kv.Put(ctx, id, []byte("{torn"))
-	require.NoError(d.t, err)
+	require.NoError(u.t, err)
+	f(ctx, kv)
 }
 
 func (d *damaged) remove(path string) { require.NoError(d.t, os.Remove(path)) }

@@ -13,13 +13,11 @@ import (
 
 	"github.com/hayward-dev/hayward/coordinator"
 	"github.com/hayward-dev/hayward/events"
+	"github.com/hayward-dev/hayward/internal/deadlines"
 	"github.com/hayward-dev/hayward/internal/rundir"
 )
 
 const (
-	// writeTimeout bounds a write to the bucket or the feed.
-	writeTimeout = 5 * time.Second
-
 	// maxReserve and reservePercent of the disk, whichever is less, are not given
 	// to new subagents.
 	maxReserve     = 64 << 20
@@ -60,6 +58,9 @@ type Option func(*Store)
 // a write runs into its deadline, and only a restart helps.
 func WithBackend(b Backend) Option { return func(s *Store) { s.backend = b } }
 
+// WithWriteTimeout bounds a write to the bucket or the feed.
+func WithWriteTimeout(d time.Duration) Option { return func(s *Store) { s.timeout = d } }
+
 // Store implements [coordinator.Journal] and [coordinator.Publisher].
 type Store struct {
 	root    rundir.Root
@@ -68,6 +69,7 @@ type Store struct {
 	kv      jetstream.KeyValue
 	bucket  jetstream.Stream
 	backend Backend
+	timeout time.Duration // of one write
 	// reopening holds one token: who has it reopens the streams.
 	reopening chan struct{}
 
@@ -96,7 +98,7 @@ func Open(ctx context.Context, nc *nats.Conn, root rundir.Root, log *zap.Logger,
 	if err != nil {
 		return nil, fmt.Errorf("open store: %w", err)
 	}
-	s := &Store{root: root, log: log, js: js, reopening: make(chan struct{}, 1), doubts: make(map[string][][]byte)}
+	s := &Store{root: root, log: log, js: js, timeout: deadlines.Default().Put, reopening: make(chan struct{}, 1), doubts: make(map[string][][]byte)}
 	for _, o := range opts {
 		o(s)
 	}
