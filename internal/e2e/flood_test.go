@@ -78,7 +78,7 @@ func TestPublishingFlood(t *testing.T) {
 // A client that asks and does not read is cut; others are served meanwhile.
 func TestStuckClientIsCut(t *testing.T) {
 	u := newUser(t, os.Getuid())
-	u.serve("--write-timeout", "300ms")
+	u.serveWith("--write-timeout", "300ms")
 	require.Zero(t, u.run("spawn", "--", "sh", "-c", "head -c 200000 /dev/zero | tr '\\0' a").code)
 	token, err := os.ReadFile(filepath.Join(u.home, "state/run/client.token"))
 	require.NoError(t, err)
@@ -102,7 +102,7 @@ func TestStuckClientIsCut(t *testing.T) {
 // A supervisor that is not heard of is shown as that, and is not ended for it.
 func TestHeartbeatLost(t *testing.T) {
 	asUsers(t, func(t *testing.T, u *user) {
-		u.serve("--heartbeat", "100ms", "--heartbeat-lost", "1s")
+		u.serveWith("--heartbeat", "100ms", "--heartbeat-lost", "1s")
 		fifo := u.fifo("gate")
 		id := u.detach("--", "sh", "-c", "cat gate")
 		progress := func() map[string]any {
@@ -124,10 +124,38 @@ func TestHeartbeatLost(t *testing.T) {
 	})
 }
 
+// A supervisor that does not answer the order to stop is killed with its tree,
+// long before the grace of its command is over.
+func TestUnansweredStopKills(t *testing.T) {
+	asUsers(t, func(t *testing.T, u *user) {
+		u.serveWith("--control-timeout", "200ms", "--grace", "1h", "--cancel-timeout", "1m")
+		id := u.detach("--", "sh", "-c", "trap '' TERM; sleep 618 & sleep 618")
+		require.True(t, u.eventually(func() bool { return u.running("sleep\x00618") == 2 }))
+		snap := list(t, u.run("query", "--json", id).object(t), "snapshots")[0]
+		require.NoError(t, syscall.Kill(int(snap["process"].(map[string]any)["pid"].(float64)), syscall.SIGSTOP))
+		o := u.run("cancel", "--json", id).object(t)
+		require.Equal(t, "cancelled", list(t, o, "results")[0]["outcome"])
+		require.Zero(t, u.running("sleep\x00618"))
+	})
+}
+
+// A cancel answers at its deadline with what is left, and goes on.
+func TestCancelReplyDeadline(t *testing.T) {
+	u := newUser(t, os.Getuid())
+	u.serveWith("--cancel-timeout", "300ms", "--grace", "1h")
+	id := u.detach("--", "sh", "-c", "trap '' TERM; echo ready; while :; do sleep 0.1; done")
+	require.True(t, u.eventually(func() bool { return u.outputOf(id) == 6 }))
+	r := u.run("cancel", "--json", id)
+	require.Equal(t, 124, r.code, r.stderr)
+	require.Equal(t, "draining", list(t, r.object(t), "results")[0]["outcome"])
+	o := u.run("cancel", "--json", "--kill", id).object(t)
+	require.Equal(t, "cancelled", list(t, o, "results")[0]["outcome"])
+}
+
 // Limits and deadlines are shown as they are in force, with their origin.
 func TestLimitsAreShown(t *testing.T) {
 	u := newUser(t, os.Getuid())
-	u.serve("--grace", "3s", "--max-per-session", "5")
+	u.serveWith("--grace", "3s", "--max-per-session", "5")
 	daemon := u.doctor()
 	limits, origins := daemon["limits"].(map[string]any), daemon["origins"].(map[string]any)
 	for name, want := range map[string]struct {
@@ -220,6 +248,7 @@ func TestFullDisk(t *testing.T) {
 		return true
 	}))
 	for i, s := range list(t, u.run(append([]string{"query", "--json"}, live...)...).object(t), "snapshots") {
+		t.Logf("ended on the full disk: %v %v", s["status"], s["reason"])
 		require.Equal(t, "early\n", s["output"])
 		if s["reason"] == "crash" { // its report found no space
 			require.Equal(t, "failed", s["status"])
@@ -243,8 +272,8 @@ func fillDisk(t *testing.T, dir, filler string) {
 	require.ErrorIs(t, err, unix.ENOSPC, dir)
 }
 
-// serve starts a daemon with flags of its own.
-func (u *user) serve(args ...string) {
+// serveWith starts a daemon with flags of its own.
+func (u *user) serveWith(args ...string) {
 	u.t.Helper()
 	serve := u.command(context.Background(), append([]string{"serve"}, args...)...)
 	log, err := os.OpenFile(filepath.Join(u.home, "serve.log"), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
