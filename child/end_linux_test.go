@@ -170,6 +170,18 @@ func TestDeadline(t *testing.T) {
 	})
 }
 
+// Silence counts from the last output, on either stream.
+func TestIdleTimeout(t *testing.T) {
+	spec := shell(`for i in 1 2 3 4 5 6 7 8; do echo $i; sleep 0.1; echo $i >&2; sleep 0.1; done; sleep 1000`)
+	spec.IdleTimeoutMS = 700
+	c := testkit.StartChild(t, testkit.ChildOptions{Spec: spec})
+	r := c.Report()
+	requireSignal(t, "SIGTERM", r)
+	require.Equal(t, events.ReasonIdle, r.Ended)
+	require.Equal(t, "1\n2\n3\n4\n5\n6\n7\n8\n", string(c.File("stdout.log")), "it spoke for longer than that")
+	require.NoError(t, testkit.Processes())
+}
+
 // What a command leaves behind is ended with it: in its group, in sessions of
 // their own, orphaned twice, deaf to SIGTERM, and while it holds the output.
 func TestNothingIsLeftBehind(t *testing.T) {

@@ -14,6 +14,7 @@ type progress struct {
 	bytes   [streams]int64       // guarded by mu
 	latest  stream               // guarded by mu; which stream wrote last
 	errTail tail                 // guarded by mu
+	last    time.Time            // guarded by mu; when either wrote last
 }
 
 // write takes bytes that are in the file of s.
@@ -22,10 +23,20 @@ func (p *progress) write(s stream, b []byte) {
 	defer p.mu.Unlock()
 	p.lines[s].write(b)
 	p.bytes[s] += int64(len(b))
-	p.latest = s
+	p.latest, p.last = s, time.Now()
 	if s == stderr {
 		p.errTail.write(b)
 	}
+}
+
+// silence is how long there was no output, counted from begin at the earliest.
+func (p *progress) silence(begin time.Time) time.Duration {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.last.After(begin) {
+		begin = p.last
+	}
+	return time.Since(begin)
 }
 
 // snapshot returns the latest.

@@ -9,20 +9,24 @@ import (
 	"time"
 
 	"github.com/hayward-dev/hayward/events"
+	"github.com/hayward-dev/hayward/internal/deadlines"
 	"github.com/hayward-dev/hayward/internal/handoff"
 )
 
 const (
-	// killProof is how long a killed runner is waited for. One that sleeps in the
-	// kernel may take longer; it is then reported without its exit.
-	killProof = 10 * time.Second
 	// drainBound is how long output is read after everything that can be reached
 	// is dead.
 	drainBound = 2 * time.Second
 	// resultBound is how long the fast copy of the report may take.
 	resultBound = 250 * time.Millisecond
+)
+
+var (
+	// killProof is how long a killed runner is waited for. One that sleeps in the
+	// kernel may take longer; it is then reported without its exit.
+	killProof = deadlines.Default().KillProof
 	// defaultHeartbeat is for specs that say nothing.
-	defaultHeartbeat = 5 * time.Second
+	defaultHeartbeat = deadlines.Default().Heartbeat
 )
 
 // supervisor runs one subagent. Its run method is the owner of every goroutine
@@ -135,17 +139,22 @@ func (s *supervisor) supervise(r *runner, rec *recorder, t tree) events.Report {
 }
 
 // watch waits for the runner's end, and brings it about by the ladder when it is
-// told to or the time is up: stdin closed and SIGTERM, then SIGKILL after the
+// told to, the time is up or it was silent for too long: stdin closed and SIGTERM, then SIGKILL after the
 // grace. It returns false if not even that ended the runner.
 func (s *supervisor) watch(r *runner, t tree) (gone bool) {
-	var deadline, grace, proof <-chan time.Time
+	var deadline, grace, proof, silence <-chan time.Time
+	idle := time.Duration(s.spec.IdleTimeoutMS) * time.Millisecond
+	began := time.Now()
+	if idle > 0 {
+		silence = time.After(idle)
+	}
 	if ms := s.spec.MaxRuntimeMS; ms > 0 {
 		timer := time.NewTimer(time.Duration(ms) * time.Millisecond)
 		defer timer.Stop()
 		deadline = timer.C
 	}
 	begin := func(reason events.Reason) {
-		deadline = nil
+		deadline, silence = nil, nil
 		if s.ended != "" {
 			return
 		}
@@ -168,6 +177,12 @@ func (s *supervisor) watch(r *runner, t tree) (gone bool) {
 			begin(reason)
 		case <-deadline:
 			begin(events.ReasonDeadline)
+		case <-silence:
+			if left := idle - s.live.silence(began); left > 0 {
+				silence = time.After(left)
+				continue
+			}
+			begin(events.ReasonIdle)
 		case <-grace:
 			grace = nil
 			s.box.note(fmt.Sprintf("killed: it did not end within %d ms", s.spec.GraceMS))

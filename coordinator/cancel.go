@@ -38,7 +38,7 @@ func (s *State) cancel(m Request, c events.Cancel) {
 		own.explicit = w.explicit && slices.Contains(selected, t.e)
 		s.stop(t.e, own)
 	}
-	timeout := millis(events.DefaultCancelMS)
+	timeout := s.cfg.CancelReply
 	if c.TimeoutMS != nil {
 		timeout = millis(*c.TimeoutMS)
 	}

@@ -3,7 +3,7 @@ package coordinator
 import (
 	"time"
 
-	"github.com/hayward-dev/hayward/events"
+	"github.com/hayward-dev/hayward/internal/deadlines"
 )
 
 // Limits bound what runs and what waits. Slots are derived from the records
@@ -42,8 +42,10 @@ type Config struct {
 	// published and answered after the loop ended.
 	PutDeadline   time.Duration
 	FlushDeadline time.Duration
-	// AckDeadline bounds the acknowledgement of a reply.
+	// AckDeadline bounds the acknowledgement of a reply, CancelReply the wait of a
+	// cancel that names no bound.
 	AckDeadline time.Duration
+	CancelReply time.Duration
 	// Now is the clock, [time.Now] by default.
 	Now func() time.Time
 }
@@ -56,11 +58,6 @@ const (
 	defaultDepth       = 1
 	defaultIntake      = 1024
 	defaultOutstanding = 64 << 10
-	defaultMaxRuntime  = 4 * time.Hour
-	defaultStart       = 10 * time.Second
-	defaultGrace       = 10 * time.Second
-	defaultKillProof   = 10 * time.Second
-	defaultPut         = 5 * time.Second
 
 	// runMargin is added to a run's own deadline and grace: the child ends itself
 	// first, the coordinator's timer is the backstop.
@@ -97,13 +94,15 @@ func (c Config) withDefaults() Config {
 	count(&c.Limits.Depth, defaultDepth)
 	count(&c.Intake, defaultIntake)
 	count(&c.Outstanding, defaultOutstanding)
-	span(&c.MaxRuntime, defaultMaxRuntime)
-	span(&c.StartDeadline, defaultStart)
-	span(&c.Grace, defaultGrace)
-	span(&c.KillProof, defaultKillProof)
-	span(&c.PutDeadline, defaultPut)
-	span(&c.FlushDeadline, defaultPut)
-	span(&c.AckDeadline, events.DefaultLeaseMS*time.Millisecond)
+	d := deadlines.Default()
+	span(&c.MaxRuntime, d.Run)
+	span(&c.StartDeadline, d.Start)
+	span(&c.Grace, d.Grace)
+	span(&c.KillProof, d.KillProof)
+	span(&c.PutDeadline, d.Put)
+	span(&c.FlushDeadline, d.Put)
+	span(&c.AckDeadline, d.Lease)
+	span(&c.CancelReply, d.CancelReply)
 	if c.Now == nil {
 		c.Now = time.Now
 	}

@@ -77,6 +77,9 @@ func New(cfg Config, d Deps) *Coordinator {
 	return c
 }
 
+// Limits returns the limits in force.
+func (c *Coordinator) Limits() Limits { return c.cfg.Limits }
+
 // Submit hands a request to the loop. It refuses, and then never answers, with
 // [events.CodeBusy] past the bounds and with [events.CodeShuttingDown] after the
 // end. A spawn without an id gets one.

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/hayward-dev/hayward/events"
+	"github.com/hayward-dev/hayward/internal/deadlines"
 )
 
 func TestGatesWithoutARecordAreBounded(t *testing.T) {
@@ -26,7 +27,8 @@ func TestGatesWithoutARecordAreBounded(t *testing.T) {
 func TestZeroIsTheDefaultAndNegativeIsOne(t *testing.T) {
 	c := Config{Limits: Limits{PerSession: -1, Total: 7}}.withDefaults()
 	require.Equal(t, Limits{PerSession: 1, Total: 7, QueueLength: defaultQueueLength, Depth: defaultDepth}, c.Limits)
-	require.Equal(t, defaultMaxRuntime, c.MaxRuntime)
+	require.Equal(t, deadlines.Default().Run, c.MaxRuntime)
+	require.Equal(t, c.Limits, New(c, Deps{}).Limits())
 	require.NotNil(t, c.Now)
 }
 

@@ -21,7 +21,10 @@ type ChildSpec struct {
 	GraceMS int64 `json:"grace_ms"`
 	// MaxRuntimeMS ends the run with reason deadline. 0: no bound.
 	MaxRuntimeMS int64 `json:"max_runtime_ms"`
-	HeartbeatMS  int64 `json:"heartbeat_ms"`
+	// IdleTimeoutMS ends a run that writes nothing for that long with reason idle.
+	// 0: no bound.
+	IdleTimeoutMS int64 `json:"idle_timeout_ms,omitzero"`
+	HeartbeatMS   int64 `json:"heartbeat_ms"`
 	// Profile and Active repeat what is enforced, for the child's own check.
 	Profile  string `json:"profile"`
 	Enforced bool   `json:"enforced"`

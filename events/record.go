@@ -276,6 +276,10 @@ type Progress struct {
 	StdoutBytes int64  `json:"stdout_bytes"`
 	StderrBytes int64  `json:"stderr_bytes"`
 	Processes   int    `json:"processes,omitzero"`
+	// HeartbeatAt is when the supervisor was heard last. HeartbeatLost tells that
+	// this is too long ago: it may be stopped or cut off, and may still work.
+	HeartbeatAt   *time.Time `json:"heartbeat_at,omitempty"`
+	HeartbeatLost bool       `json:"heartbeat_lost,omitzero"`
 }
 
 // Snapshot is one subagent as shown to parents and people.

@@ -131,6 +131,8 @@ func (c *child) fail(err *events.Error) {
 		end = c.stoppedBeforeStart()
 	case err.Layer == events.LayerSandbox:
 		end.Reason = events.ReasonSandbox
+	case err.Code == events.CodeLimit:
+		end.Reason = events.ReasonLimit
 	}
 	c.s.cfg.Observer.Ended(c.spec.ID, c.spec.Run, end)
 }

@@ -3,11 +3,11 @@ package spawner
 import (
 	"context"
 	"os"
-	"time"
 
 	"go.uber.org/zap"
 
 	"github.com/hayward-dev/hayward/events"
+	"github.com/hayward-dev/hayward/internal/deadlines"
 	"github.com/hayward-dev/hayward/internal/rundir"
 	"github.com/hayward-dev/hayward/sandbox"
 )
@@ -35,37 +35,6 @@ type Observer interface {
 	Ended(id string, run int, end events.End)
 }
 
-// Deadlines bound every wait of a child's life.
-type Deadlines struct {
-	// Control is how long a child may take to answer a stop (1 s).
-	Control time.Duration
-	// Grace is how long a command gets between SIGTERM and SIGKILL (10 s).
-	Grace time.Duration
-	// KillProof is how long processes may take to go after SIGKILL before it is
-	// logged that they have not (10 s). The wait itself goes on: Ended is never
-	// said while something is left.
-	KillProof time.Duration
-	// Drain is how long the bus connection may take to reach end of file after
-	// the process is gone (2 s).
-	Drain time.Duration
-	// Heartbeat is the interval of a child's heartbeats (5 s).
-	Heartbeat time.Duration
-	// MaxRuntime bounds a run whose request sets none (4 h).
-	MaxRuntime time.Duration
-}
-
-// DefaultDeadlines are those of the documentation.
-func DefaultDeadlines() Deadlines {
-	return Deadlines{
-		Control:    time.Second,
-		Grace:      10 * time.Second,
-		KillProof:  10 * time.Second,
-		Drain:      2 * time.Second,
-		Heartbeat:  5 * time.Second,
-		MaxRuntime: 4 * time.Hour,
-	}
-}
-
 // Config is what a Spawner works with. All fields but Log are required.
 type Config struct {
 	// Root holds the run directories.
@@ -81,7 +50,8 @@ type Config struct {
 	// CacheRoot is what sandboxed children may use as caches.
 	CacheRoot string
 	Support   sandbox.Support
-	Deadlines Deadlines
+	// Deadlines are those in force, none of them zero.
+	Deadlines deadlines.Set
 	// Home is HOME for commands whose client sends none.
 	Home string
 	// TempRoot is where a child's own TMPDIR is made.

@@ -39,23 +39,28 @@ func (c *child) environment() []string {
 // childSpec is what the supervisor is told through its descriptor.
 func (c *child) childSpec(prompt string) events.ChildSpec {
 	req := c.spec.Request
-	maxRuntime := c.s.cfg.Deadlines.MaxRuntime.Milliseconds()
+	maxRuntime := c.s.cfg.Deadlines.Run.Milliseconds()
 	if req.MaxRuntimeMS != nil {
 		maxRuntime = *req.MaxRuntimeMS
 	}
+	var idle int64
+	if req.IdleTimeoutMS != nil {
+		idle = *req.IdleTimeoutMS
+	}
 	return events.ChildSpec{
-		ID:           c.spec.ID,
-		Run:          c.spec.Run,
-		Token:        c.token.token,
-		Argv:         req.Command,
-		Env:          c.environment(),
-		Cwd:          req.Cwd,
-		Prompt:       prompt,
-		Stdin:        req.Stdin,
-		GraceMS:      c.s.cfg.Deadlines.Grace.Milliseconds(),
-		MaxRuntimeMS: maxRuntime,
-		HeartbeatMS:  c.s.cfg.Deadlines.Heartbeat.Milliseconds(),
-		Profile:      c.plan.Profile().Name(),
-		Enforced:     c.plan.Profile().Enforced(),
+		ID:            c.spec.ID,
+		Run:           c.spec.Run,
+		Token:         c.token.token,
+		Argv:          req.Command,
+		Env:           c.environment(),
+		Cwd:           req.Cwd,
+		Prompt:        prompt,
+		Stdin:         req.Stdin,
+		GraceMS:       c.s.cfg.Deadlines.Grace.Milliseconds(),
+		MaxRuntimeMS:  maxRuntime,
+		IdleTimeoutMS: idle,
+		HeartbeatMS:   c.s.cfg.Deadlines.Heartbeat.Milliseconds(),
+		Profile:       c.plan.Profile().Name(),
+		Enforced:      c.plan.Profile().Enforced(),
 	}
 }

@@ -20,6 +20,7 @@ func (c *child) finish() {
 	c.endTree()
 	c.awaitDrained()
 	end := endOf(c.evidence())
+	c.giveBack()
 	if out, err := c.dir.Output(rundir.StdoutFile, events.MaxRecordOutput, events.RecordOutputHead, events.RecordOutputTail); err != nil {
 		if !errors.Is(err, fs.ErrNotExist) {
 			c.log.Error("output not read", zap.Error(err))

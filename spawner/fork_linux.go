@@ -144,6 +144,9 @@ func (c *child) openFiles(prompt string) (*childFiles, error) {
 		if err := open(number, file, err); err != nil {
 			return f, fmt.Errorf("%s: %w", name, err)
 		}
+		if err := reserve(file, name); err != nil {
+			return f, fmt.Errorf("%s: reserve space: %w", name, err)
+		}
 	}
 	body, err := events.MarshalRecord(c.childSpec(prompt))
 	if err != nil {

@@ -36,6 +36,9 @@ func newCredential() credential {
 // prepare makes everything that the child needs before it is forked. On an
 // error the caller unwinds.
 func (c *child) prepare() *events.Error {
+	if err := CheckHost(c.spec.ID); err != nil { // it may have waited long since it was accepted
+		return err
+	}
 	dir, err := c.s.cfg.Root.Open(c.spec.ID)
 	if err != nil {
 		return events.Errorf(events.CodeStartFailed, events.LayerCoordinator, "start %s: open the run directory: %w", c.spec.ID, err)

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"os"
 	"syscall"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/hayward-dev/hayward/events"
 	"github.com/hayward-dev/hayward/internal/daemon"
+	"github.com/hayward-dev/hayward/internal/deadlines"
 )
 
 // serveFlags are the flags of serve.
@@ -41,10 +43,12 @@ leaves them running for the next daemon. Its log is on stderr.`,
 	flags := cmd.Flags()
 	flags.DurationVar(&f.options.Idle, "idle", 0, "leave after that long without a request and a live subagent (0: never)")
 	flags.StringVar(&f.options.TCP, "tcp", "", "listen on `HOST:PORT` as well, for other NATS clients")
-	flags.IntVar(&f.options.MaxPerSession, "max-per-session", 0, "subagents of one session that run at once (0: the default)")
-	flags.IntVar(&f.options.MaxTotal, "max-total", 0, "subagents that run at once (0: the default)")
-	flags.DurationVar(&f.options.Grace, "grace", 0, "time between SIGTERM and SIGKILL for a command (0: the default)")
-	flags.DurationVar(&f.options.StartTimeout, "start-timeout", 0, "time until a subagent must run (0: the default)")
+	for _, l := range f.limits() {
+		flags.IntVar(l.value, l.name, 0, l.usage+" (0: the default)")
+	}
+	for _, d := range deadlines.All {
+		flags.DurationVar(d.Of(&f.options.Deadlines), d.Name, 0, fmt.Sprintf("deadline: %s (0: %s)", d.Bounds, d.Default))
+	}
 	flags.BoolVar(&f.options.SyncAlways, "sync-always", false, "make every record survive a power cut")
 	flags.BoolVar(&f.options.Handover, "handover", false, "leave subagents running at the end, for the next daemon")
 	flags.StringVar(&f.level, "log-level", "info", "debug, info, warn or error")
@@ -53,6 +57,40 @@ leaves them running for the next daemon. Its log is on stderr.`,
 		panic(err) // the flag is defined above
 	}
 	return cmd
+}
+
+// limitFlag is a flag for one limit.
+type limitFlag struct {
+	name, usage string
+	value       *int
+}
+
+func (f *serveFlags) limits() []limitFlag {
+	l := &f.options.Limits
+	return []limitFlag{
+		{"max-per-session", "subagents of one session that run at once", &l.PerSession},
+		{"max-total", "subagents that run at once", &l.Total},
+		{"max-queued", "subagents that wait for a place", &l.QueueLength},
+		{"max-depth", "how deep subagents may be nested", &l.Depth},
+	}
+}
+
+// check refuses negative numbers.
+func (f *serveFlags) check() error {
+	for _, l := range f.limits() {
+		if *l.value < 0 {
+			return usage("--%s must not be negative", l.name)
+		}
+	}
+	for _, d := range deadlines.All {
+		if *d.Of(&f.options.Deadlines) < 0 {
+			return usage("--%s must not be negative", d.Name)
+		}
+	}
+	if f.options.Idle < 0 {
+		return usage("--idle must not be negative")
+	}
+	return nil
 }
 
 func (a *app) serve(ctx context.Context, f serveFlags) error {
@@ -77,13 +115,8 @@ func (a *app) serveUntil(ctx context.Context, f serveFlags, ready *os.File) erro
 	if err != nil {
 		return usage("--log-level: %w", err)
 	}
-	for name, v := range map[string]int64{
-		"--max-per-session": int64(f.options.MaxPerSession), "--max-total": int64(f.options.MaxTotal),
-		"--grace": int64(f.options.Grace), "--start-timeout": int64(f.options.StartTimeout), "--idle": int64(f.options.Idle),
-	} {
-		if v < 0 {
-			return usage("%s must not be negative", name)
-		}
+	if err := f.check(); err != nil {
+		return err
 	}
 	o := f.options
 	if o.Paths, err = a.paths(); err != nil {

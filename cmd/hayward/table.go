@@ -157,7 +157,9 @@ func shownCommand(s events.Snapshot) string {
 	if s.Description != "" {
 		what = s.Description + ": " + what
 	}
-	if s.Progress != nil && s.Progress.LastLine != "" {
+	if p := s.Progress; p != nil && p.HeartbeatLost {
+		what += " | not heard of since " + p.HeartbeatAt.Local().Format(time.TimeOnly)
+	} else if s.Progress != nil && s.Progress.LastLine != "" {
 		what += " | " + s.Progress.LastLine
 	}
 	return what

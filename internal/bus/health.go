@@ -4,6 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
 	"sync"
 
 	natsd "github.com/nats-io/nats-server/v2/server"
@@ -76,4 +80,32 @@ func (s *Server) ReopenStore(ctx context.Context) error {
 func (s *Server) stillBroken(err error) error {
 	s.store.failed(err)
 	return fmt.Errorf("reopen store: %w", err)
+}
+
+// streamDescription and streamChecksum describe a stream, in its directory. The
+// server does not open a stream where they do not fit each other.
+const (
+	streamDescription = natsd.JetStreamMetaFile
+	streamChecksum    = natsd.JetStreamMetaFileSum
+)
+
+// SalvageStream puts the description of a stream that the server did not open
+// aside. Making the stream then writes a new one and finds the messages that are
+// there. It returns false if there are none.
+func (s *Server) SalvageStream(name string) (bool, error) {
+	dir := filepath.Join(s.nats.StoreDir(), natsd.DEFAULT_GLOBAL_ACCOUNT, "streams", name)
+	files, err := os.ReadDir(filepath.Join(dir, "msgs"))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return false, err
+	}
+	if !slices.ContainsFunc(files, func(f fs.DirEntry) bool { return filepath.Ext(f.Name()) == ".blk" }) {
+		return false, nil
+	}
+	for _, file := range []string{streamDescription, streamChecksum} {
+		path := filepath.Join(dir, file)
+		if err := os.Rename(path, path+".damaged"); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return false, err
+		}
+	}
+	return true, nil
 }

@@ -16,6 +16,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/hayward-dev/hayward/events"
+	"github.com/hayward-dev/hayward/internal/deadlines"
 )
 
 // The defaults of [Options].
@@ -29,8 +30,6 @@ const (
 	// the token bucket through which each child's connection is read.
 	DefaultChildRate  = 8 << 20
 	DefaultChildBurst = 4 << 20
-	// DefaultWriteDeadline is how long a write to a connection may take.
-	DefaultWriteDeadline = 10 * time.Second
 
 	// maxMemory bounds JetStream's memory: the state of clients' consumers.
 	maxMemory = 64 << 20
@@ -76,7 +75,7 @@ func (o *Options) normalize() error {
 	setDefault(&o.MaxStore, DefaultMaxStore)
 	setDefault(&o.ChildRate, DefaultChildRate)
 	setDefault(&o.ChildBurst, DefaultChildBurst)
-	setDefault(&o.WriteDeadline, DefaultWriteDeadline)
+	setDefault(&o.WriteDeadline, deadlines.Default().BusWrite)
 	if o.Log == nil {
 		o.Log = zap.NewNop()
 	}

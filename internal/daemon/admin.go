@@ -4,16 +4,18 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/hayward-dev/hayward/coordinator"
 	"github.com/hayward-dev/hayward/events"
+	"github.com/hayward-dev/hayward/internal/deadlines"
 )
 
 // admin serves questions about the coordinator itself.
 type admin struct {
 	opts      Options
-	limits    coordinator.Limits
+	deadlines deadlines.Set
 	coord     *coordinator.Coordinator
 	tracker   *tracker
 	dropped   func() int64
@@ -40,22 +42,30 @@ func (a *admin) status(ctx context.Context, data []byte) (any, *events.Error) {
 		Queued:   stats.Queued, Pending: stats.Pending, Active: stats.Active, Completed: stats.Completed, Unread: stats.Unread,
 		Recovered: a.recovered, Damaged: a.damaged,
 		LateReports: a.tracker.late.Load() + stats.LateReports, DroppedMessages: a.dropped(),
-		Limits: map[string]int64{
-			"per_session":  int64(a.limits.PerSession),
-			"total":        int64(a.limits.Total),
-			"queue_length": int64(a.limits.QueueLength),
-			"depth":        int64(a.limits.Depth),
-		},
-		Origins: map[string]string{
-			"per_session": origin(a.opts.MaxPerSession), "total": origin(a.opts.MaxTotal),
-			"queue_length": "default", "depth": "default",
-		},
 	}
+	reply.Limits, reply.Origins = a.limits()
 	return reply, nil
 }
 
-func origin(flag int) string {
-	if flag != 0 {
+// limits returns the limits and deadlines in force and where each comes from.
+func (a *admin) limits() (values map[string]int64, origins map[string]string) {
+	values, origins = make(map[string]int64), make(map[string]string)
+	note := func(name string, value int64, set bool) {
+		values[name], origins[name] = value, origin(set)
+	}
+	asked, l := a.opts.Limits, a.coord.Limits()
+	note("per_session", int64(l.PerSession), asked.PerSession != 0)
+	note("total", int64(l.Total), asked.Total != 0)
+	note("queue_length", int64(l.QueueLength), asked.QueueLength != 0)
+	note("depth", int64(l.Depth), asked.Depth != 0)
+	for _, d := range deadlines.All {
+		note(strings.ReplaceAll(d.Name, "-", "_")+"_ms", d.Of(&a.deadlines).Milliseconds(), *d.Of(&a.opts.Deadlines) > 0)
+	}
+	return values, origins
+}
+
+func origin(flag bool) string {
+	if flag {
 		return "flag"
 	}
 	return "default"

@@ -17,6 +17,7 @@ import (
 	"github.com/hayward-dev/hayward/internal/bus"
 	"github.com/hayward-dev/hayward/internal/childbin"
 	"github.com/hayward-dev/hayward/internal/crashpoint"
+	"github.com/hayward-dev/hayward/internal/deadlines"
 	"github.com/hayward-dev/hayward/internal/rundir"
 	"github.com/hayward-dev/hayward/internal/store"
 	"github.com/hayward-dev/hayward/sandbox"
@@ -31,10 +32,6 @@ var (
 	ErrIdle = errors.New("idle")
 )
 
-// defaultTotal bounds all children at once: enough for several sessions at
-// their own limit.
-const defaultTotal = 256
-
 // Run serves one coordinator until ctx ends, a client shuts it down, it is idle,
 // or something it cannot work without fails. It returns nil for the first
 // three. Every child has ended or, at a handover, was left running.
@@ -48,10 +45,12 @@ func Run(ctx context.Context, o Options) error {
 
 // daemon is everything that one Run owns, in the order in which it was made.
 type daemon struct {
-	opts  Options
-	log   *zap.Logger
-	ctx   context.Context
-	leave context.CancelCauseFunc
+	opts Options
+	// deadlines are those of opts, none of them zero.
+	deadlines deadlines.Set
+	log       *zap.Logger
+	ctx       context.Context
+	leave     context.CancelCauseFunc
 
 	undo     []func()
 	store    *store.Store
@@ -65,7 +64,7 @@ type daemon struct {
 
 // open takes everything up to, and without, the clients' socket.
 func open(ctx context.Context, o Options) (_ *daemon, err error) {
-	d := &daemon{opts: o, log: o.Log}
+	d := &daemon{opts: o, deadlines: o.Deadlines.WithDefaults(), log: o.Log}
 	if d.log == nil {
 		d.log = zap.NewNop()
 	}
@@ -110,7 +109,8 @@ func (d *daemon) openState(ctx context.Context) error {
 	d.onClose(func() { lock.Close() })
 
 	d.bus, err = bus.Start(ctx, bus.Options{
-		StoreDir: p.Store(), SyncAlways: d.opts.SyncAlways, TCP: d.opts.TCP, Log: d.log.Named("bus"),
+		StoreDir: p.Store(), SyncAlways: d.opts.SyncAlways, TCP: d.opts.TCP,
+		WriteDeadline: d.deadlines.BusWrite, Log: d.log.Named("bus"),
 	})
 	if err != nil {
 		return fmt.Errorf("start the bus: %w", err)
@@ -132,7 +132,7 @@ func (d *daemon) openState(ctx context.Context) error {
 		return fmt.Errorf("open the run directories: %w", err)
 	}
 	d.onClose(func() { root.Close() })
-	d.store, err = store.Open(ctx, nc, root, d.log.Named("store"), store.WithBackend(d.bus))
+	d.store, err = store.Open(ctx, nc, root, d.log.Named("store"), store.WithBackend(d.bus), store.WithWriteTimeout(d.deadlines.Put))
 	if err != nil {
 		return err
 	}
@@ -193,32 +193,25 @@ func (d *daemon) wire() error {
 		home = u.HomeDir
 	}
 
-	track := newTracker(d.log.Named("tracker"))
+	track := newTracker(d.deadlines.HeartbeatLost, d.log.Named("tracker"))
 	control := controller{nc}
 	f := &files{root: root, tracker: track, control: control, ask: d.ask}
 	f.lookup = func(ctx context.Context, session, ref string) (events.Record, *events.Error) {
 		return d.coord.Lookup(ctx, session, ref)
 	}
 	obs := &observer{tracker: track}
-	deadlines := spawner.DefaultDeadlines()
-	if d.opts.Grace > 0 {
-		deadlines.Grace = d.opts.Grace
-	}
 	d.spawner = spawner.New(spawner.Config{
 		Root: root, ChildBinary: binary, Bus: busDir, BusPath: p.Bus(),
 		Hidden:    []string{p.State, p.Runtime},
-		CacheRoot: p.Cache, Support: sandbox.Probe(), Deadlines: deadlines,
+		CacheRoot: p.Cache, Support: sandbox.Probe(), Deadlines: d.deadlines,
 		Home: home, TempRoot: "/tmp",
 		Credentials: d.bus, Controller: control, Observer: obs, Log: d.log.Named("spawner"),
 	})
 	d.onClose(d.spawner.Close)
 
-	limits := coordinator.Limits{PerSession: d.opts.MaxPerSession, Total: d.opts.MaxTotal}
-	if limits.Total == 0 {
-		limits.Total = defaultTotal
-	}
 	d.coord = coordinator.New(coordinator.Config{
-		Limits: limits, StartDeadline: d.opts.StartTimeout, Grace: deadlines.Grace, MaxRuntime: deadlines.MaxRuntime,
+		Limits: d.opts.Limits, StartDeadline: d.deadlines.Start, Grace: d.deadlines.Grace, KillProof: d.deadlines.KillProof,
+		MaxRuntime: d.deadlines.Run, PutDeadline: d.deadlines.Put, AckDeadline: d.deadlines.Lease, CancelReply: d.deadlines.CancelReply,
 	}, coordinator.Deps{
 		Journal: d.store, Spawner: d.spawner, Publisher: publisher{d.store, track}, Files: f, Log: d.log.Named("coordinator"),
 	})
@@ -242,7 +235,7 @@ func (d *daemon) wire() error {
 	}
 	d.stored = loaded.Records
 	d.service = newService(nc, d.coord, f, &admin{
-		opts: d.opts, limits: limits, coord: d.coord, tracker: track, dropped: d.bus.Dropped,
+		opts: d.opts, deadlines: d.deadlines, coord: d.coord, tracker: track, dropped: d.bus.Dropped,
 		started: time.Now(), recovered: loaded.Recovered, damaged: loaded.Damaged,
 		leave: func(handover bool) { d.handover = handover; d.leave(ErrShutdown) },
 	}, d.log.Named("service"))

@@ -5,6 +5,8 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/hayward-dev/hayward/coordinator"
+	"github.com/hayward-dev/hayward/internal/deadlines"
 	"github.com/hayward-dev/hayward/internal/paths"
 )
 
@@ -18,12 +20,10 @@ type Options struct {
 	Idle time.Duration
 	// TCP is host:port of an additional listener. Empty: none.
 	TCP string
-	// MaxPerSession and MaxTotal bound the children that run at once.
-	MaxPerSession, MaxTotal int
-	// Grace is how long a command gets between SIGTERM and SIGKILL.
-	Grace time.Duration
-	// StartTimeout is how long a child may take until its runner was started.
-	StartTimeout time.Duration
+	// Limits bound what runs and what waits.
+	Limits coordinator.Limits
+	// Deadlines bound the steps of a subagent's life.
+	Deadlines deadlines.Set
 	// SyncAlways makes each record survive a power cut.
 	SyncAlways bool
 	// Handover leaves children running when Run's context ends.

@@ -154,6 +154,9 @@ func (s *service) onEvent(kind events.Kind, r micro.Request) {
 	s.wg.Go(func() {
 		defer func() { <-s.resolving }()
 		resolved, err := spawner.Resolve(s.ctx, spawn)
+		if err == nil {
+			err = spawner.CheckHost(spawn.ID)
+		}
 		if err != nil {
 			reply.fail(err)
 			return

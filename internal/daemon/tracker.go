@@ -3,6 +3,7 @@ package daemon
 import (
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/nats-io/nats.go"
 	"go.uber.org/zap"
@@ -14,6 +15,8 @@ import (
 // from items and heartbeats, and who follows its output.
 type tracker struct {
 	log *zap.Logger
+	// lost is how long a child may be silent.
+	lost time.Duration
 	// late counts reports of runs that are not live.
 	late atomic.Int64
 
@@ -28,13 +31,14 @@ type tracked struct {
 	live      bool
 	followers int
 	progress  events.Progress
-	known     bool // progress was reported
+	known     bool      // progress was reported
+	heard     time.Time // of the child's supervisor last, or when it was expected first
 	// changed is closed and replaced whenever there is more to read or know.
 	changed chan struct{}
 }
 
-func newTracker(log *zap.Logger) *tracker {
-	return &tracker{log: log, children: make(map[string]*tracked)}
+func newTracker(lost time.Duration, log *zap.Logger) *tracker {
+	return &tracker{log: log, lost: lost, children: make(map[string]*tracked)}
 }
 
 // subscribe takes the reports of all children. Each kind has a subscription of
@@ -82,7 +86,7 @@ func (t *tracker) begin(id string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	c := t.entry(id)
-	c.live = true
+	c.live, c.heard = true, time.Now()
 	c.notify()
 }
 
@@ -129,15 +133,22 @@ func (t *tracker) follow(id string) (changed func() <-chan struct{}, release fun
 	return changed, release
 }
 
-// progress returns the latest of a running subagent, or nil.
+// progress returns the latest of a running subagent, or nil. A child that was not
+// heard of for too long is shown as that and not ended: it may work well behind a
+// connection that does not.
 func (t *tracker) progress(id string) *events.Progress {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	c := t.children[id]
-	if c == nil || !c.known {
+	if c == nil || !c.live {
 		return nil
 	}
-	p := c.progress
+	lost := time.Since(c.heard) > t.lost
+	if !c.known && !lost {
+		return nil
+	}
+	p, heard := c.progress, c.heard.UTC()
+	p.HeartbeatAt, p.HeartbeatLost = &heard, lost
 	return &p
 }
 
@@ -185,7 +196,7 @@ func (t *tracker) onHeartbeat(id string, data []byte) error {
 	}
 	t.update(id, func(c *tracked) {
 		c.known = true
-		c.progress = beat.Progress
+		c.progress, c.heard = beat.Progress, time.Now()
 		c.progress.LastLine = clipLine(beat.Progress.LastLine)
 	})
 	return nil

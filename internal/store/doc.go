@@ -33,6 +33,6 @@
 //
 // The store has no goroutine. [Store.Load] is called once, before anything else;
 // then calls for different ids may overlap, those for one id may not. Each call
-// ends at its context, and a write at most five seconds after it began, syncs of
+// ends at its context, and a write at its deadline, syncs of
 // the run directory aside.
 package store

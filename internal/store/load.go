@@ -17,7 +17,7 @@ import (
 // Loaded is what a start finds.
 type Loaded struct {
 	// Records are sorted by id. A live one whose spec is lost has none and is in
-	// Damaged.
+	// Damaged; so is one that stands for a record of which nothing can be read.
 	Records []coordinator.Stored
 	// Recovered are the ids of which one witness was missing, unreadable or behind
 	// and was restored from the other.
@@ -52,7 +52,7 @@ func (s *Store) Load(ctx context.Context) (Loaded, error) {
 		ids = append(ids, id)
 	}
 	slices.Sort(ids)
-	loaded := Loaded{Records: make([]coordinator.Stored, 0, len(ids))}
+	loaded := Loaded{Records: make([]coordinator.Stored, 0, len(ids)), Recovered: s.salvaged}
 	for _, id := range slices.Compact(ids) {
 		if err := ctx.Err(); err != nil {
 			return Loaded{}, fmt.Errorf("load store: %w", err)

@@ -160,9 +160,9 @@ func TestDirectoriesWithoutARecord(t *testing.T) {
 	overwrite(t, f.runFile(spec, rundir.SpecFile), "{")
 	f = f.restart(t)
 	l := f.load(t)
-	require.Empty(t, l.Records)
 	require.Empty(t, l.Recovered)
 	require.ElementsMatch(t, []string{output, spec}, l.Damaged)
+	requireLost(t, l, output, spec)
 	require.NoDirExists(t, f.runFile(unfinished, ""), "its making was interrupted: nothing was accepted")
 	require.DirExists(t, f.runFile(output, ""), "damage is kept")
 }
@@ -175,8 +175,53 @@ func TestRecordThatCannotBeReadWithoutADirectory(t *testing.T) {
 		require.NoError(t, err)
 	}
 	l := f.load(t)
-	require.Empty(t, l.Records)
+	requireLost(t, l, id)
+	require.NotZero(t, l.Records[0].Revision)
 	require.Equal(t, []string{id}, l.Damaged)
+	require.Equal(t, []string{id}, f.restart(t).load(t).Damaged, "damage is named until it is gone")
+}
+
+// requireLost requires that failed records stand for what cannot be read, so
+// that the coordinator knows that the ids are taken.
+func requireLost(t *testing.T, l Loaded, ids ...string) {
+	t.Helper()
+	var got []string
+	for _, s := range l.Records {
+		got = append(got, s.Record.ID)
+		require.Equal(t, events.StatusFailed, s.Record.Status)
+		require.Equal(t, events.CodeStoreDamaged, s.Record.Error.Code)
+		require.NotNil(t, s.Record.ReadAt)
+	}
+	require.ElementsMatch(t, ids, got)
+}
+
+// A stream whose description is damaged is made anew around its messages.
+func TestDamagedDescription(t *testing.T) {
+	for _, stream := range []string{bucketStream, events.FeedStream} {
+		for _, file := range []string{"meta.inf", "meta.sum"} {
+			t.Run(stream+" "+file, func(t *testing.T) {
+				f := open(t, t.TempDir())
+				s := newSubagent()
+				f.put(t, s)
+				f.put(t, s.active().completed())
+				require.NoError(t, f.Publish(f.ctx, events.FeedEvent{Seq: 1, SubagentID: s.spec.ID, State: events.StateQueued}))
+				f.stop(t)
+				overwrite(t, filepath.Join(f.dir, "jetstream/jetstream/$G/streams", stream, file), "{")
+				// Not from the other witness.
+				remove(t, f.runFile(s.spec.ID, rundir.ResultFile))
+
+				f = open(t, f.dir)
+				l := f.load(t)
+				require.Equal(t, []coordinator.Stored{s.stored()}, l.Records)
+				require.ElementsMatch(t, []string{s.spec.ID, stream}, l.Recovered)
+				feed, err := f.js.Stream(f.ctx, events.FeedStream)
+				require.NoError(t, err)
+				require.EqualValues(t, 1, feed.CachedInfo().State.Msgs)
+
+				require.Empty(t, f.restart(t).load(t).Recovered)
+			})
+		}
+	}
 }
 
 // The server drops what it cannot read of its own files and only logs that. The

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io/fs"
 	"strings"
+	"time"
 
 	"go.uber.org/zap"
 
@@ -35,7 +36,7 @@ type part[T any] struct {
 }
 
 // reconcile compares the witnesses, restores what is missing and fills c.stored;
-// found is false when there is no record and none can be made.
+// found is false when nothing was ever accepted.
 func (c *comparison) reconcile(ctx context.Context) (found bool, err error) {
 	c.dir, err = c.store.root.Open(c.id)
 	if err != nil {
@@ -61,6 +62,10 @@ func (c *comparison) reconcile(ctx context.Context) (found bool, err error) {
 		}
 	}
 	best, fromBucket, ok, err := c.best()
+	if err == nil && !ok && c.damaged {
+		c.stored = c.lost()
+		return true, nil
+	}
 	if err != nil || !ok {
 		return false, err
 	}
@@ -119,6 +124,27 @@ func (c *comparison) best() (best events.Record, fromBucket, ok bool, err error)
 		return best, false, err == nil, err
 	}
 	return best, false, false, c.discard()
+}
+
+// lost stands for a record of which nothing can be read: a failed subagent, so
+// that whoever asks for the id is told what became of it and nobody takes the id
+// again. It is not written: what there is stays as evidence, and each start names
+// it anew.
+func (c *comparison) lost() coordinator.Stored {
+	at := time.Now().UTC().Round(0)
+	r := events.Record{
+		Schema: events.RecordSchema, ID: c.id, Run: 1, Seq: 1,
+		State: events.StateCompleted, Status: events.StatusFailed, Reason: events.ReasonCrash,
+		CreatedAt: at, EndedAt: &at, ReadAt: &at,
+		Error: events.Errorf(events.CodeStoreDamaged, events.LayerCoordinator,
+			"subagent %s: its record is damaged and cannot be restored", c.id).
+			WithRemedy("what is left of it is in %s", c.store.root.Path()),
+	}
+	st := coordinator.Stored{Record: r}
+	if c.entry != nil {
+		st.Revision = c.entry.revision
+	}
+	return st
 }
 
 // later orders records of one id: by run, then by the number of the state.

@@ -13,13 +13,11 @@ import (
 
 	"github.com/hayward-dev/hayward/coordinator"
 	"github.com/hayward-dev/hayward/events"
+	"github.com/hayward-dev/hayward/internal/deadlines"
 	"github.com/hayward-dev/hayward/internal/rundir"
 )
 
 const (
-	// writeTimeout bounds a write to the bucket or the feed.
-	writeTimeout = 5 * time.Second
-
 	// maxReserve and reservePercent of the disk, whichever is less, are not given
 	// to new subagents.
 	maxReserve     = 64 << 20
@@ -46,15 +44,22 @@ type Backend interface {
 	StoreHealth() context.Context
 	// ReopenStore closes the streams and opens them again.
 	ReopenStore(ctx context.Context) error
+	// SalvageStream puts the unreadable description of a stream that was not
+	// opened aside, so that making the stream finds its messages. It returns false
+	// if there are none.
+	SalvageStream(name string) (bool, error)
 }
 
 // Option changes a [Store].
 type Option func(*Store)
 
 // WithBackend lets the store notice failed writes at once and reopen the
-// streams. Without it such a write runs into its deadline, and only a restart
-// helps.
+// streams, and make a stream anew whose description is damaged. Without it such
+// a write runs into its deadline, and only a restart helps.
 func WithBackend(b Backend) Option { return func(s *Store) { s.backend = b } }
+
+// WithWriteTimeout bounds a write to the bucket or the feed.
+func WithWriteTimeout(d time.Duration) Option { return func(s *Store) { s.timeout = d } }
 
 // Store implements [coordinator.Journal] and [coordinator.Publisher].
 type Store struct {
@@ -64,8 +69,12 @@ type Store struct {
 	kv      jetstream.KeyValue
 	bucket  jetstream.Stream
 	backend Backend
+	timeout time.Duration // of one write
 	// reopening holds one token: who has it reopens the streams.
 	reopening chan struct{}
+
+	// salvaged are the streams that Open had to describe anew.
+	salvaged []string
 
 	// mu guards doubts.
 	mu sync.Mutex
@@ -89,7 +98,7 @@ func Open(ctx context.Context, nc *nats.Conn, root rundir.Root, log *zap.Logger,
 	if err != nil {
 		return nil, fmt.Errorf("open store: %w", err)
 	}
-	s := &Store{root: root, log: log, js: js, reopening: make(chan struct{}, 1), doubts: make(map[string][][]byte)}
+	s := &Store{root: root, log: log, js: js, timeout: deadlines.Default().Put, reopening: make(chan struct{}, 1), doubts: make(map[string][][]byte)}
 	for _, o := range opts {
 		o(s)
 	}
@@ -114,11 +123,15 @@ func (s *Store) openBucket(ctx context.Context) (fresh bool, err error) {
 	if !errors.Is(err, jetstream.ErrBucketNotFound) {
 		return false, s.failure(ctx, "open the bucket", "", err)
 	}
+	salvaged, err := s.salvage(bucketStream)
+	if err != nil {
+		return false, err
+	}
 	ids, err := s.root.List()
 	if err != nil {
 		return false, fmt.Errorf("open store: %w", err)
 	}
-	if len(ids) > 0 {
+	if len(ids) > 0 && !salvaged {
 		return false, events.Errorf(events.CodeStoreDamaged, events.LayerCoordinator,
 			"open store: the bucket %s is missing, but there are run directories of %d subagents", events.Bucket, len(ids)).
 			WithRemedy("restore the store's directory from a copy, or move %s away to begin anew", s.root.Path()).
@@ -131,13 +144,36 @@ func (s *Store) openBucket(ctx context.Context) (fresh bool, err error) {
 	if err != nil {
 		return false, s.failure(ctx, "create the bucket", "", err)
 	}
-	return true, nil
+	return !salvaged, nil
+}
+
+// salvage lets a stream that the server did not open be made anew around the
+// messages that are there. What they lack, [Store.Load] finds.
+func (s *Store) salvage(stream string) (bool, error) {
+	if s.backend == nil {
+		return false, nil
+	}
+	found, err := s.backend.SalvageStream(stream)
+	if err != nil {
+		return false, events.Errorf(events.CodeStoreDamaged, events.LayerCoordinator, "open store: salvage %s: %w", stream, err)
+	}
+	if found {
+		s.log.Error("the description of a stream was damaged and is made anew", zap.String("stream", stream))
+		s.salvaged = append(s.salvaged, stream)
+	}
+	return found, nil
 }
 
 func (s *Store) openFeed(ctx context.Context, fresh bool) error {
 	if !fresh {
 		if _, err := s.js.Stream(ctx, events.FeedStream); errors.Is(err, jetstream.ErrStreamNotFound) {
-			s.log.Warn("the feed's stream is missing and begins anew", zap.String("stream", events.FeedStream))
+			salvaged, err := s.salvage(events.FeedStream)
+			if err != nil {
+				return err
+			}
+			if !salvaged {
+				s.log.Warn("the feed's stream is missing and begins anew", zap.String("stream", events.FeedStream))
+			}
 		}
 	}
 	_, err := s.js.CreateOrUpdateStream(ctx, jetstream.StreamConfig{

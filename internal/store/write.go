@@ -22,7 +22,7 @@ import (
 
 // Put implements [coordinator.Journal].
 func (s *Store) Put(ctx context.Context, p coordinator.Put) (uint64, error) {
-	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
+	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	id := p.Record.ID
 	value, err := events.MarshalRecord(p.Record)
@@ -188,7 +188,7 @@ func (s *Store) dropDoubt(id string) {
 // Delete implements [coordinator.Journal]. It is decided once the directory is
 // condemned; the next start finishes what is interrupted after that.
 func (s *Store) Delete(ctx context.Context, id string, revision uint64) error {
-	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
+	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	if err := s.writable(ctx); err != nil {
 		return s.failure(ctx, "delete the record of", id, err)
@@ -224,7 +224,7 @@ func (s *Store) forget(ctx context.Context, id string, revision uint64) error {
 
 // Publish implements [coordinator.Publisher]. A repeated event is stored once.
 func (s *Store) Publish(ctx context.Context, e events.FeedEvent) error {
-	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
+	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	data, err := events.Marshal(e)
 	if err != nil {
