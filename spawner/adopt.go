@@ -37,23 +37,32 @@ func (c *child) liveAdopted() {
 
 	if c.proc = c.openAdopted(); c.proc == nil {
 		c.proc = endedProcess(c.adopted.Process)
-		if ran, err := c.dir.Exists(releasedFile); err == nil && !ran {
-			c.unwind()
-			c.s.cfg.Observer.Ended(c.spec.ID, c.spec.Run, events.End{
-				Status: events.StatusFailed, Reason: events.ReasonCrash, At: time.Now().UTC(), NotRun: true,
-			})
+	} else {
+		c.onUndo(func() { c.proc.close() })
+		c.log.Info("adopted a running child", zap.Int("pid", c.proc.identity.PID))
+		if err := c.watch(); err != nil {
+			c.letGo()
 			return
 		}
-		c.finish()
-		return
 	}
-	c.onUndo(func() { c.proc.close() })
-	c.log.Info("adopted a running child", zap.Int("pid", c.proc.identity.PID))
-	if err := c.watch(); err != nil {
-		c.letGo()
+	// One that was not let go is often still there to be adopted, on its way out.
+	if c.neverLetGo() {
+		c.unwind()
+		c.s.cfg.Observer.Ended(c.spec.ID, c.spec.Run, events.End{
+			Status: events.StatusFailed, Reason: events.ReasonCrash, At: time.Now().UTC(), NotRun: true,
+		})
 		return
 	}
 	c.finish()
+}
+
+// neverLetGo reports whether it is certain that nothing of the child ran.
+func (c *child) neverLetGo() bool {
+	released, err := c.dir.Exists(releasedFile)
+	if err != nil {
+		c.log.Error("not known whether the child was let go", zap.Error(err))
+	}
+	return err == nil && !released
 }
 
 // openAdopted returns the recorded process if it still is the one running under
