@@ -136,3 +136,27 @@ func seq(n int) string {
 	}
 	return b.String()
 }
+
+// Stdin goes on to reach a command that was just let go when the coordinator
+// died: its successor learns that it runs.
+func TestStdinSurvivesACrashAtTheStart(t *testing.T) {
+	asUsers(t, func(t *testing.T, u *user) {
+		for _, point := range []crashpoint.Point{crashpoint.ForkRecorded, crashpoint.ChildReleased, crashpoint.ChildStarted} {
+			t.Run(string(point), func(t *testing.T) {
+				u := newUser(t, u.uid)
+				u.bin = testkit.ProgramWithCrashpoints(t)
+				dying := u.serve([]string{"HAYWARD_CRASHPOINT=" + string(point)})
+				r := u.runWith("typed\n", "spawn", "--", "cat")
+				require.True(t, u.eventually(dying.killedItself), "%s was not reached", point)
+				require.Zero(t, r.code, r.stderr)
+				require.Equal(t, "typed\n", r.stdout)
+				id := u.runDirectories()[0]
+				snap := u.snapshot(id)
+				require.NotEmpty(t, snap["started_at"], "%v", snap)
+				sandbox := snap["sandbox"].(map[string]any)
+				require.Equal(t, true, sandbox["active"])
+				require.Equal(t, "pid_namespace", sandbox["tree_kill"])
+			})
+		}
+	})
+}

@@ -240,3 +240,13 @@ func (u *user) supervisors() []int {
 	}
 	return pids
 }
+
+// signalAll sends a signal to the user's processes with that command line.
+func (u *user) signalAll(args string, sig syscall.Signal) {
+	u.t.Helper()
+	for _, p := range u.matching(args) {
+		if err := syscall.Kill(p, sig); !errors.Is(err, syscall.ESRCH) {
+			require.NoError(u.t, err)
+		}
+	}
+}
