@@ -75,6 +75,26 @@ func (p *Plan) Report(records []handoff.Record) (events.SandboxReport, *events.E
 	return report, failed
 }
 
+// Required is the report of a child whose records are lost but which is known to
+// have run: its constructor applied every required step, or it would not have.
+// Of what a best-effort plan only tries nothing is known, so it is not active.
+func (p *Plan) Required() events.SandboxReport {
+	records := []handoff.Record{{Step: handoff.StepPlan}, {Step: handoff.StepStart}}
+	for _, step := range layerSteps {
+		if p.required(step) {
+			records = append(records, handoff.Record{Step: step})
+		} else if !p.profile.Enforced() {
+			records = append(records, handoff.Record{Step: step, Skipped: 1})
+		}
+	}
+	report, _ := p.Report(append(records, handoff.Record{Step: handoff.StepConfined}))
+	for name, layer := range report.Layers {
+		layer.Detail = "" // it would count from the records
+		report.Layers[name] = layer
+	}
+	return report
+}
+
 func (p *Plan) required(s handoff.Step) bool {
 	return s == handoff.StepPlan || s == handoff.StepStart || p.body.Required&(1<<s) != 0
 }

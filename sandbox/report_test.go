@@ -57,6 +57,14 @@ func TestConfinedReport(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, host, after, "the host's own bound")
 
+	// Where the records are lost, the plan knows all but the details.
+	plain := report
+	plain.Layers = make(map[string]events.Layer, len(report.Layers))
+	for name, layer := range report.Layers {
+		plain.Layers[name] = events.Layer{State: layer.State}
+	}
+	require.Equal(t, plain, p.Required())
+
 	// Without any one of the required records nothing is active.
 	for i, r := range o.records {
 		if r.Step > handoff.StepConfined {

@@ -165,16 +165,22 @@ func (c *child) awaitRelease() bool {
 }
 
 // releasedFile is made in the run directory before a child is let go. Where it is
-// missing, nothing of the child ever ran.
+// missing, nothing of the child ever ran. It holds the sandbox that the plan asks
+// for: a coordinator that adopts the child has not read its status records.
 const releasedFile = "released"
 
 // letRun writes the start byte.
 func (c *child) letRun() error {
+	body, err := events.MarshalRecord(c.plan.Required())
+	if err != nil {
+		return err
+	}
 	mark, err := c.dir.OpenAppend(releasedFile)
 	if err != nil {
 		return err
 	}
-	if err := mark.Close(); err != nil {
+	_, err = mark.Write(body)
+	if err := errors.Join(err, mark.Close()); err != nil {
 		return err
 	}
 	_, err = c.start.Write([]byte{1})
@@ -223,6 +229,7 @@ func (c *child) letGo() {
 	if c.plan != nil {
 		c.plan.Close()
 	}
+	c.dir.Close()
 }
 
 func (c *child) onUndo(f func()) { c.undo = append(c.undo, f) }

@@ -19,7 +19,11 @@ func (c *child) finish() {
 	crashpoint.Hit(crashpoint.ChildGone)
 	c.endTree()
 	c.awaitDrained()
-	end := endOf(c.evidence())
+	known := c.evidence()
+	if known.report != nil && known.report.Exit != nil {
+		c.tellAdoptedStarted() // it ran, or it would have no exit
+	}
+	end := endOf(known)
 	c.giveBack()
 	if out, err := c.dir.Output(rundir.StdoutFile, events.MaxRecordOutput, events.RecordOutputHead, events.RecordOutputTail); err != nil {
 		if !errors.Is(err, fs.ErrNotExist) {

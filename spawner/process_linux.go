@@ -65,9 +65,7 @@ func newProcess(pid, pidfd int, own bool) (*process, error) {
 // ended reaps an own child, or looks whether an adopted one is gone.
 func (p *process) ended(pidfd int) bool {
 	if !p.own {
-		fds := []unix.PollFd{{Fd: int32(pidfd), Events: unix.POLLIN}}
-		n, err := unix.Poll(fds, 0)
-		return err == nil && n == 1
+		return readable(pidfd)
 	}
 	var info unix.Siginfo
 	err := unix.Waitid(unix.P_PIDFD, pidfd, &info, unix.WEXITED|unix.WNOHANG|unix.WNOWAIT, nil)
@@ -77,6 +75,12 @@ func (p *process) ended(pidfd int) bool {
 	pid, err := unix.Wait4(p.identity.PID, &p.state, unix.WNOHANG, nil)
 	p.known = err == nil && pid == p.identity.PID
 	return true
+}
+
+// readable reports whether the process of a pidfd has ended.
+func readable(pidfd int) bool {
+	n, err := unix.Poll([]unix.PollFd{{Fd: int32(pidfd), Events: unix.POLLIN}}, 0)
+	return err == nil && n == 1
 }
 
 // identify fills in what tells this process from any other, now and after a
@@ -132,6 +136,9 @@ func pidNamespace(pid string) (uint64, error) {
 
 // kill sends SIGKILL. A process that has ended is no error.
 func (p *process) kill() error {
+	if p.pidfd == nil {
+		return nil // it was gone before it was found
+	}
 	conn, err := p.pidfd.SyscallConn()
 	if err != nil {
 		return fmt.Errorf("kill %d: %w", p.identity.PID, err)
@@ -162,6 +169,8 @@ func (p *process) waitGone(d time.Duration) bool {
 
 // close gives the process up without ending it.
 func (p *process) close() {
-	p.pidfd.Close() // ends the watcher's read
+	if p.pidfd != nil {
+		p.pidfd.Close() // ends the watcher's read
+	}
 	p.watcher.Wait()
 }

@@ -25,6 +25,9 @@ func (c *child) watch() error {
 	l := &ladder{timer: time.NewTimer(time.Hour)}
 	l.timer.Stop()
 	defer l.timer.Stop()
+	ctx, cancel := context.WithCancel(c.s.ctx)
+	defer cancel()
+	running := c.awaitRunning(ctx)
 	records := c.readStatus()
 	var got []handoff.Record
 	if c.refusal != nil {
@@ -41,6 +44,9 @@ func (c *child) watch() error {
 			if !c.onStatus(r, got) {
 				c.kill(l)
 			}
+		case <-running:
+			running = nil
+			c.tellAdoptedStarted()
 		case <-c.mail.stops:
 			if c.takeStop() {
 				c.climb(l)

@@ -110,8 +110,8 @@ func (u *user) eventually(cond func() bool) bool {
 	return cond()
 }
 
-// processes lists what runs with the user's home in its environment or in its
-// command line, zombies left out.
+// processes lists what runs with the user's home in its environment, in its
+// command line, as its directory or as its program, zombies left out.
 func (u *user) processes() []string {
 	var found []string
 	procs, err := os.ReadDir("/proc")
@@ -127,7 +127,8 @@ func (u *user) processes() []string {
 		env, _ := os.ReadFile("/proc/" + p.Name() + "/environ") // gone or not ours: not found
 		cmd, _ := os.ReadFile("/proc/" + p.Name() + "/cmdline")
 		cwd, _ := os.Readlink("/proc/" + p.Name() + "/cwd")
-		if bytes.Contains(env, []byte(u.home)) || bytes.Contains(cmd, []byte(u.home)) || strings.HasPrefix(cwd, u.home) {
+		exe, _ := os.Readlink("/proc/" + p.Name() + "/exe")
+		if bytes.Contains(env, []byte(u.home)) || bytes.Contains(cmd, []byte(u.home)) || strings.HasPrefix(cwd, u.home) || strings.HasPrefix(exe, u.home) {
 			found = append(found, p.Name()+" "+strings.ReplaceAll(string(cmd), "\x00", " "))
 		}
 	}

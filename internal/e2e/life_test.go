@@ -248,16 +248,20 @@ func (u *user) daemons() int {
 	return n
 }
 
-// running counts this user's processes whose command line ends with args, NULs
+// running counts the processes of [user.matching].
+func (u *user) running(args string) int { return len(u.matching(args)) }
+
+// matching lists this user's processes whose command line ends with args, NULs
 // between the arguments.
-func (u *user) running(args string) int {
-	n := 0
+func (u *user) matching(args string) (pids []int) {
 	for _, p := range u.processes() {
 		pid, _, _ := strings.Cut(p, " ")
 		cmd, err := os.ReadFile("/proc/" + pid + "/cmdline")
 		if err == nil && strings.HasSuffix(strings.TrimSuffix(string(cmd), "\x00"), args) {
-			n++
+			n, err := strconv.Atoi(pid)
+			require.NoError(u.t, err)
+			pids = append(pids, n)
 		}
 	}
-	return n
+	return pids
 }

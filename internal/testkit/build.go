@@ -20,7 +20,11 @@ var (
 	child = build{pkg: module + "/cmd/hayward-child", variable: "HAYWARD_TESTKIT_CHILD"}
 	bare  = build{pkg: module + "/internal/testkit/bare", variable: "HAYWARD_TESTKIT_BARE"}
 
-	program = build{pkg: module + "/cmd/hayward", variable: "HAYWARD_TESTKIT_PROGRAM", embed: &child}
+	program  = build{pkg: module + "/cmd/hayward", variable: "HAYWARD_TESTKIT_PROGRAM", embed: &child}
+	crashing = build{
+		pkg: module + "/cmd/hayward", variable: "HAYWARD_TESTKIT_CRASHPOINTS", embed: &child,
+		tags: ",crashpoints", suffix: "-crashpoints",
+	}
 )
 
 // Child returns the path of a hayward-child built from this tree, as it is
@@ -37,6 +41,13 @@ func Program(t testing.TB) string {
 	return program.path(t)
 }
 
+// ProgramWithCrashpoints is [Program] with the places of internal/crashpoint
+// compiled in, at which its coordinator dies when it is asked to.
+func ProgramWithCrashpoints(t testing.TB) string {
+	t.Helper()
+	return crashing.path(t)
+}
+
 // BareChild returns the path of the supervisor without its constructor.
 func BareChild(t testing.TB) string {
 	t.Helper()
@@ -50,6 +61,8 @@ type build struct {
 	variable string
 	// embed is the child that goes inside, nil for none.
 	embed *build
+	// tags are added to those of every build, suffix to the name of the result.
+	tags, suffix string
 
 	once sync.Once
 	made string
@@ -81,7 +94,7 @@ func (b *build) make() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	arguments := []string{"build", "-tags", "netgo,osusergo", "-ldflags", "-s -w -linkmode external -extldflags -static"}
+	arguments := []string{"build", "-tags", "netgo,osusergo" + b.tags, "-ldflags", "-s -w -linkmode external -extldflags -static"}
 	if b.embed != nil {
 		overlay, err := b.overlay(dir)
 		if err != nil {
@@ -97,7 +110,7 @@ func (b *build) make() (string, error) {
 	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX); err != nil {
 		return "", fmt.Errorf("lock %s: %w", lock.Name(), err)
 	}
-	built := filepath.Join(dir, filepath.Base(b.pkg))
+	built := filepath.Join(dir, filepath.Base(b.pkg)+b.suffix)
 	cmd := exec.Command("go", append(arguments, "-o", built, b.pkg)...)
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=1")
 	if out, err := cmd.CombinedOutput(); err != nil {
