@@ -3,6 +3,7 @@ package daemon
 import (
 	"strings"
 	"testing"
+	"time"
 	"unicode"
 	"unicode/utf8"
 
@@ -24,7 +25,7 @@ func report(t *testing.T, v any) []byte {
 }
 
 func TestTrackerKeepsTheLatest(t *testing.T) {
-	tr := newTracker(zap.NewNop())
+	tr := newTracker(time.Hour, zap.NewNop())
 	const id = "0192f0c1-0000-7000-8000-000000000001"
 	require.NoError(t, tr.onItem(id, report(t, events.Item{Kind: events.ItemOutput, Stream: "stdout", Bytes: 3, Text: "hi\n"})))
 	require.EqualValues(t, 1, tr.late.Load(), "a report of what does not live is late")
@@ -51,7 +52,7 @@ func TestTrackerKeepsTheLatest(t *testing.T) {
 
 // A follower is woken by each change, and keeps no entry alive behind itself.
 func TestTrackerFollow(t *testing.T) {
-	tr := newTracker(zap.NewNop())
+	tr := newTracker(time.Hour, zap.NewNop())
 	const id = "0192f0c1-0000-7000-8000-000000000002"
 	changed, release := tr.follow(id) // before it was ever started
 	for name, change := range map[string]func(){
