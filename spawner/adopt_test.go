@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/hayward-dev/hayward/events"
+	"github.com/hayward-dev/hayward/internal/deadlines"
 	"github.com/hayward-dev/hayward/internal/rundir"
 )
 
@@ -97,9 +98,9 @@ func newAdoption(t *testing.T) *adoption {
 		Schema: events.RecordSchema, ID: id, Run: 1, State: events.StatePending, Status: events.StatusInitializing,
 		Process: &process,
 	}
-	deadlines := DefaultDeadlines()
-	deadlines.KillProof = 50 * time.Millisecond
-	a.Spawner = New(Config{Root: root, Deadlines: deadlines, Credentials: open{}, Controller: a.control, Observer: a.told})
+	set := deadlines.Default()
+	set.KillProof = 50 * time.Millisecond
+	a.Spawner = New(Config{Root: root, Deadlines: set, Credentials: open{}, Controller: a.control, Observer: a.told})
 	t.Cleanup(a.Spawner.Close)
 	return a
 }
