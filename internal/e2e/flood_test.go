@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -172,6 +173,21 @@ func TestLimitsAreShown(t *testing.T) {
 	require.Len(t, origins, len(limits))
 }
 
+// Near the bound of its descriptors a daemon refuses spawns and goes on.
+func TestDescriptorsAreKeptFree(t *testing.T) {
+	asUsers(t, func(t *testing.T, u *user) {
+		serve := u.command(context.Background(), "serve")
+		serve.Path, serve.Args = "/bin/sh", []string{"sh", "-c", `ulimit -n 280 && exec "$0" serve`, u.bin}
+		u.start(serve)
+		r := u.run("spawn", "--", "true")
+		require.Equal(t, 125, r.code)
+		require.Contains(t, r.stderr, "descriptors of the daemon are in use, and 256 are kept free")
+		r = u.run("spawn", "--json", "--", "true")
+		require.Contains(t, r.stdout+r.stderr, "host_files")
+		require.Empty(t, list(t, u.run("ps", "-a", "--json").object(t), "subagents"))
+	})
+}
+
 // Silence for longer than was asked for ends a command.
 func TestIdleTimeout(t *testing.T) {
 	asUsers(t, func(t *testing.T, u *user) {
@@ -271,7 +287,12 @@ func fillDisk(t *testing.T, dir, filler string) {
 // serveWith starts a daemon with flags of its own.
 func (u *user) serveWith(args ...string) {
 	u.t.Helper()
-	serve := u.command(context.Background(), append([]string{"serve"}, args...)...)
+	u.start(u.command(context.Background(), append([]string{"serve"}, args...)...))
+}
+
+// start starts a daemon and waits until clients can connect.
+func (u *user) start(serve *exec.Cmd) {
+	u.t.Helper()
 	log, err := os.OpenFile(filepath.Join(u.home, "serve.log"), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	require.NoError(u.t, err)
 	defer log.Close()

@@ -54,7 +54,7 @@ func TestDamagedStore(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			d := newDamaged(t)
+			d := newDamaged(t, newUser(t, os.Getuid()))
 			d.killDaemon()
 			c.damage(d)
 			require.Zero(t, d.run("ps").code)
@@ -72,46 +72,50 @@ func TestDamagedStore(t *testing.T) {
 // A child that ended while no daemon was there and whose report is torn has
 // failed, with its output and the reason.
 func TestTornReport(t *testing.T) {
-	d := newDamaged(t)
-	pid := int(d.snapshot(d.live[0])["process"].(map[string]any)["pid"].(float64))
-	d.killDaemon()
-	feed(t, d.gates[0], "late 0\n")
-	require.True(t, d.eventually(func() bool { return !d.alive(pid) }))
-	d.cut(d.runFile(d.live[0], "report.json"))
-	require.Zero(t, d.run("wait", d.live[0]).code&^1)
-	snap := d.snapshot(d.live[0])
-	require.Equal(t, "failed", snap["status"])
-	require.Equal(t, "crash", snap["reason"])
-	require.Equal(t, "early 0\nlate 0\n", snap["output"])
-	require.Contains(t, snap["error"].(map[string]any)["message"], "report.json")
-	d.live, d.gates = d.live[1:], d.gates[1:]
-	d.first = 1
-	d.requireAll()
+	asUsers(t, func(t *testing.T, u *user) {
+		d := newDamaged(t, u)
+		pid := int(d.snapshot(d.live[0])["process"].(map[string]any)["pid"].(float64))
+		d.killDaemon()
+		feed(t, d.gates[0], "late 0\n")
+		require.True(t, d.eventually(func() bool { return !d.alive(pid) }))
+		d.cut(d.runFile(d.live[0], "report.json"))
+		require.Zero(t, d.run("wait", d.live[0]).code&^1)
+		snap := d.snapshot(d.live[0])
+		require.Equal(t, "failed", snap["status"])
+		require.Equal(t, "crash", snap["reason"])
+		require.Equal(t, "early 0\nlate 0\n", snap["output"])
+		require.Contains(t, snap["error"].(map[string]any)["message"], "report.json")
+		d.live, d.gates = d.live[1:], d.gates[1:]
+		d.first = 1
+		d.requireAll()
+	})
 }
 
 // Records that are gone as a whole while their run directories are there are
 // damage that a person has to know of, not a new beginning.
 func TestMissingBucket(t *testing.T) {
-	d := newDamaged(t)
-	d.killDaemon()
-	aside := filepath.Join(d.home, "aside")
-	bucket := d.stream("KV_"+events.Bucket, "")
-	require.NoError(t, os.Rename(bucket, aside))
-	r := d.run("ps")
-	require.Equal(t, 125, r.code)
-	require.Contains(t, r.stderr, "is missing")
-	require.Contains(t, r.stderr, "restore the store's directory from a copy, or move "+filepath.Join(d.home, "state/subagents")+" away")
-	r = d.run("ps", "--json")
-	require.Contains(t, r.stdout+r.stderr, string(events.CodeStoreDamaged))
+	asUsers(t, func(t *testing.T, u *user) {
+		d := newDamaged(t, u)
+		d.killDaemon()
+		aside := filepath.Join(d.home, "aside")
+		bucket := d.stream("KV_"+events.Bucket, "")
+		require.NoError(t, os.Rename(bucket, aside))
+		r := d.run("ps")
+		require.Equal(t, 125, r.code)
+		require.Contains(t, r.stderr, "is missing")
+		require.Contains(t, r.stderr, "restore the store's directory from a copy, or move "+filepath.Join(d.home, "state/subagents")+" away")
+		r = d.run("ps", "--json")
+		require.Contains(t, r.stdout+r.stderr, string(events.CodeStoreDamaged))
 
-	require.NoError(t, os.Rename(aside, bucket))
-	d.requireAll()
+		require.NoError(t, os.Rename(aside, bucket))
+		d.requireAll()
+	})
 }
 
 // An id that was named as damaged is taken: a spawn that uses it again is told
 // so, and the daemon goes on.
 func TestDamagedIDIsTaken(t *testing.T) {
-	d := newDamaged(t)
+	d := newDamaged(t, newUser(t, os.Getuid()))
 	id := d.ended[0]
 	d.killDaemon()
 	d.spoilRecord(id)
@@ -137,10 +141,10 @@ type damaged struct {
 	random *rand.Rand
 }
 
-func newDamaged(t *testing.T) *damaged {
+func newDamaged(t *testing.T, u *user) *damaged {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
-	d := &damaged{user: newUser(t, os.Getuid()), random: rand.New(rand.NewPCG(seed, 0))}
+	d := &damaged{user: u, random: rand.New(rand.NewPCG(seed, 0))}
 	t.Cleanup(func() { d.run("ps") }) // so that there is a daemon to end the live ones
 	for i := range 4 {
 		d.ended = append(d.ended, d.detach("--", "echo", fmt.Sprint("ended ", i)))
