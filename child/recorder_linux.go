@@ -39,6 +39,15 @@ func newRecorder(box *outbox, transcript io.Writer, publish func(context.Context
 	}
 }
 
+// begin records what is there before run does, on the caller's goroutine. What is
+// in the transcript then outlives the supervisor.
+func (r *recorder) begin() error {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel() // there is no bus yet to wait for
+	r.record(ctx, r.box.take(true))
+	return r.err
+}
+
 // run records until finish.
 func (r *recorder) run() {
 	defer close(r.done)

@@ -74,9 +74,18 @@ func (s *supervisor) run() int {
 		s.box.add(events.Item{Kind: events.ItemPrompt, Text: s.spec.Prompt})
 	}
 	s.box.add(events.Item{Kind: events.ItemCommand, Argv: s.spec.Argv})
+	// A transcript without an entry is what tells a coordinator that nothing of
+	// this run was started, so the entry comes first.
+	begun := rec.begin()
 	go rec.run()
 
-	r, refusal := startRunner(s.spec, s.reaper)
+	var r *runner
+	var refusal *events.Error
+	if begun != nil {
+		refusal = storageError(s.spec.ID, begun)
+	} else {
+		r, refusal = startRunner(s.spec, s.reaper)
+	}
 	if refusal != nil {
 		if err := rec.finish(events.Item{Kind: events.ItemNote, Text: refusal.Error()}); err != nil {
 			refusal.WithDetail("transcript", err.Error())

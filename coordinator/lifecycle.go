@@ -200,7 +200,10 @@ func (s *State) stop(e *subagent, o stopOrder) {
 		s.end(e, events.End{Status: events.StatusCancelled, Reason: e.rec.Reason}, CauseWithdrawn)
 		return
 	}
-	kill := o.kill || (o.caller && e.stop != nil)
+	kill := o.kill || (o.caller && e.stop != nil && !e.stopResumed)
+	if o.caller {
+		e.stopResumed = false
+	}
 	if e.stop != nil && (e.stop.Kill || !kill) {
 		return
 	}

@@ -100,6 +100,7 @@ func (s *State) adopt(e *subagent) {
 	s.emit(AdoptChild{Spec: e.spec, Record: e.durable})
 	if e.rec.Reason != "" {
 		s.stop(e, stopOrder{reason: e.rec.Reason})
+		e.stopResumed = true
 		return
 	}
 	s.armRun(e)

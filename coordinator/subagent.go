@@ -26,6 +26,9 @@ type subagent struct {
 	asked, released bool
 	// stop is what the child was last told, or nil.
 	stop *events.Stop
+	// stopResumed tells that stop is one of an earlier coordinator. Whoever asked
+	// for it asks again, and that is no second order.
+	stopResumed bool
 	// refused is why the spawn was not accepted: its first write failed.
 	refused *events.Error
 	// dirty tells that rec is not yet in an effect and may be changed in place.

@@ -5,12 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"time"
 
 	"go.uber.org/zap"
 	"golang.org/x/sys/unix"
 
 	"github.com/hayward-dev/hayward/events"
+	"github.com/hayward-dev/hayward/internal/rundir"
 )
 
 // liveAdopted takes over a child that another coordinator forked. Released or
@@ -47,7 +49,7 @@ func (c *child) liveAdopted() {
 		return
 	}
 	// One that was not let go is often still there to be adopted, on its way out.
-	if c.neverLetGo() {
+	if c.neverRan() {
 		c.unwind()
 		c.s.cfg.Observer.Ended(c.spec.ID, c.spec.Run, events.End{
 			Status: events.StatusFailed, Reason: events.ReasonCrash, At: time.Now().UTC(), NotRun: true,
@@ -130,13 +132,23 @@ func openRecorded(recorded *events.Process) (*process, error) {
 	return p, nil
 }
 
-// neverLetGo reports whether it is certain that nothing of the child ran.
-func (c *child) neverLetGo() bool {
-	released, err := c.dir.Exists(releasedFile)
-	if err != nil {
-		c.log.Error("not known whether the child was let go", zap.Error(err))
+// neverRan reports whether it is certain that the child started no command: its
+// supervisor writes to the transcript before it does, and where it refuses to, to
+// report.json.
+func (c *child) neverRan() bool {
+	for _, name := range []string{rundir.TranscriptFile, rundir.ReportFile} {
+		out, err := c.dir.Output(name, 1, 0, 1)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			c.log.Error("not known whether the child ran", zap.Error(err))
+		}
+		if err != nil || out.Bytes > 0 {
+			return false
+		}
 	}
-	return err == nil && !released
+	return true
 }
 
 // awaitRunning returns a channel that is closed once the command of a child

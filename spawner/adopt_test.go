@@ -109,6 +109,15 @@ func (a *adoption) adopt() {
 	a.Adopt(events.Spec{ID: a.record.ID, Run: a.record.Run}, a.record)
 }
 
+// ran makes what a supervisor leaves before it starts its command.
+func (a *adoption) ran(t *testing.T) {
+	f, err := a.dir.OpenAppend(rundir.TranscriptFile)
+	require.NoError(t, err)
+	_, err = f.WriteString("{}\n")
+	require.NoError(t, err)
+	require.NoError(t, f.Close())
+}
+
 // letGo makes the mark of a child that was let go.
 func (a *adoption) letGo(t *testing.T, report events.SandboxReport) {
 	body, err := events.MarshalRecord(report)
@@ -139,7 +148,7 @@ func TestAdoptNeverTouchesAStranger(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			a := newAdoption(t)
-			a.letGo(t, events.SandboxReport{})
+			a.ran(t)
 			change(a.record.Process)
 			a.record.State = events.StateActive
 			a.adopt()
@@ -164,10 +173,26 @@ func TestAdoptStartsAgainWhatWasNotLetGo(t *testing.T) {
 	require.Equal(t, events.ReasonCrash, end.Reason)
 }
 
+// One that was marked and not let go, because its coordinator died in between,
+// ran nothing either.
+func TestAdoptStartsAgainWhatWasOnlyMarked(t *testing.T) {
+	a := newAdoption(t)
+	a.letGo(t, events.SandboxReport{Profile: "workspace"})
+	for _, name := range []string{rundir.TranscriptFile, rundir.ReportFile} {
+		f, err := a.dir.OpenAppend(name)
+		require.NoError(t, err)
+		require.NoError(t, f.Close())
+	}
+	a.adopt()
+	require.NoError(t, a.end.Close())
+	require.True(t, receive(t, a.ended).NotRun)
+}
+
 // A child that was let go and vanished may have run, so it is not started again.
 func TestAdoptDoesNotStartAgainWhatRan(t *testing.T) {
 	a := newAdoption(t)
 	a.letGo(t, events.SandboxReport{Profile: "workspace"})
+	a.ran(t)
 	a.adopt()
 	require.NoError(t, a.end.Close())
 	end := receive(t, a.ended)
@@ -183,6 +208,7 @@ func TestAdoptTellsOfAStart(t *testing.T) {
 	a := newAdoption(t)
 	want := events.SandboxReport{Profile: "workspace", Requested: "workspace", Active: true}
 	a.letGo(t, want)
+	a.ran(t)
 	a.adopt()
 	close(a.control)
 	require.Equal(t, want, receive(t, a.started))

@@ -164,9 +164,9 @@ func (c *child) awaitRelease() bool {
 	}
 }
 
-// releasedFile is made in the run directory before a child is let go. Where it is
-// missing, nothing of the child ever ran. It holds the sandbox that the plan asks
-// for: a coordinator that adopts the child has not read its status records.
+// releasedFile is made in the run directory before a child is let go. It holds the
+// sandbox that the plan asks for: a coordinator that adopts the child has not read
+// its status records.
 const releasedFile = "released"
 
 // letRun writes the start byte.
@@ -179,7 +179,9 @@ func (c *child) letRun() error {
 	if err != nil {
 		return err
 	}
-	_, err = mark.Write(body)
+	if err = mark.Truncate(0); err == nil { // of a child that was not let go after all
+		_, err = mark.Write(body)
+	}
 	if err := errors.Join(err, mark.Close()); err != nil {
 		return err
 	}
