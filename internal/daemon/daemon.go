@@ -102,7 +102,7 @@ func (d *daemon) openState(ctx context.Context) error {
 			return err
 		}
 	}
-	lock, err := lockState(p.Lock())
+	lock, err := lockState(ctx, p.Lock())
 	if err != nil {
 		return err
 	}
