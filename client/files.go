@@ -73,8 +73,15 @@ func (c *Client) EachLogPart(ctx context.Context, r events.FileRequest, each fun
 
 func (c *Client) eachPart(ctx context.Context, endpoint string, r events.FileRequest, each func(events.FileReply) error) error {
 	size := int64(-1)
+	var p pacer
 	for {
 		part, err := c.readFile(ctx, endpoint, r)
+		if r.Follow && events.HasCode(err, events.CodeShuttingDown) {
+			if err := c.standBy(ctx, &p); err != nil { // the next coordinator has the rest
+				return err
+			}
+			continue
+		}
 		if err != nil {
 			return err
 		}

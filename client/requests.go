@@ -53,6 +53,7 @@ func (c *Client) Wait(ctx context.Context, q events.Query, timeout time.Duration
 		deadline = time.Now().Add(timeout)
 	}
 	q.Block = true
+	var p pacer
 	for {
 		ms := int64(events.MaxQueryMS)
 		last := false
@@ -64,6 +65,12 @@ func (c *Client) Wait(ctx context.Context, q events.Query, timeout time.Duration
 		}
 		q.TimeoutMS = &ms
 		r, err := c.Query(ctx, q)
+		if events.HasCode(err, events.CodeShuttingDown) {
+			if err := c.standBy(ctx, &p); err != nil { // the next coordinator knows the end
+				return r, err
+			}
+			continue
+		}
 		if err != nil || !r.Value.TimedOut || last {
 			return r, err
 		}

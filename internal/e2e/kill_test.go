@@ -5,7 +5,6 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
-	"strings"
 	"sync"
 	"testing"
 
@@ -18,7 +17,10 @@ func TestFiftySpawnsSurviveAKill(t *testing.T) {
 	asUsers(t, func(t *testing.T, u *user) {
 		c := u.serve(nil)
 		const total, atOnce = 50, 5
-		gate := u.fifo("gate")
+		var gates []string
+		for n := 0; n < total; n += 5 {
+			gates = append(gates, u.fifo(fmt.Sprintf("gate-%d", n)))
+		}
 		ids := make([]string, total)
 		var wg sync.WaitGroup
 		for worker := range atOnce {
@@ -26,7 +28,7 @@ func TestFiftySpawnsSurviveAKill(t *testing.T) {
 				for n := worker; n < total; n += atOnce {
 					script := fmt.Sprintf("echo run >> ran-%d; echo begun %d; ", n, n)
 					if n%5 == 0 {
-						script += "read line < gate; echo $line"
+						script += fmt.Sprintf("cat gate-%d", n)
 					} else {
 						script += "echo ended"
 					}
@@ -38,12 +40,9 @@ func TestFiftySpawnsSurviveAKill(t *testing.T) {
 		c.crash()
 		require.Zero(t, u.run("ps").code)
 		require.Len(t, u.runDirectories(), total)
-		// Open for reading as well, it waits for nobody and is never at its end.
-		lines, err := os.OpenFile(gate, os.O_RDWR, 0)
-		require.NoError(t, err)
-		defer lines.Close()
-		_, err = lines.WriteString(strings.Repeat("ended\n", total/5))
-		require.NoError(t, err)
+		for _, gate := range gates {
+			feed(t, gate, "ended\n")
+		}
 		snaps := u.await(ids...)
 		for n, snap := range snaps {
 			require.Equal(t, "completed", snap["status"], "%d: %v", n, snap)
