@@ -17,17 +17,17 @@ import (
 
 func TestLockIsExclusive(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "lock")
-	first, err := lockState(path)
+	first, err := lockState(t.Context(), path)
 	require.NoError(t, err)
-	_, err = lockState(path)
+	_, err = lockState(t.Context(), path)
 	require.True(t, events.HasCode(err, events.CodeStoreConflict), err)
 	require.ErrorContains(t, err, strconv.Itoa(os.Getpid()), "the holder is named")
 	require.NoError(t, first.Close())
-	again, err := lockState(path)
+	again, err := lockState(t.Context(), path)
 	require.NoError(t, err)
 	require.NoError(t, again.Close())
 
-	_, err = lockState(filepath.Join(path, "below-a-file"))
+	_, err = lockState(t.Context(), filepath.Join(path, "below-a-file"))
 	require.True(t, events.HasCode(err, events.CodeStorageFailed), err)
 }
 
