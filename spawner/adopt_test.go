@@ -24,12 +24,18 @@ const patience = 30 * time.Second
 type told struct {
 	started chan events.SandboxReport
 	ended   chan events.End
+	// onEnded is called before an end is passed on.
+	onEnded func(id string)
 }
 
 func (told) Forked(string, int, events.Fork) {}
 
 func (o told) Started(_ string, _ int, r events.SandboxReport) { o.started <- r }
-func (o told) Ended(_ string, _ int, e events.End)             { o.ended <- e }
+
+func (o told) Ended(id string, _ int, e events.End) {
+	o.onEnded(id)
+	o.ended <- e
+}
 
 // open admits everybody.
 type open struct{}
@@ -71,7 +77,7 @@ func newAdoption(t *testing.T) *adoption {
 	require.NoError(t, err)
 	t.Cleanup(func() { root.Close() })
 	a := &adoption{
-		told:    told{make(chan events.SandboxReport, 1), make(chan events.End, 1)},
+		told:    told{make(chan events.SandboxReport, 1), make(chan events.End, 1), nil},
 		control: make(answers),
 	}
 	id := events.NewID()
@@ -99,6 +105,9 @@ func newAdoption(t *testing.T) *adoption {
 	}
 	deadlines := DefaultDeadlines()
 	deadlines.KillProof = 50 * time.Millisecond
+	a.onEnded = func(id string) {
+		require.Nil(t, a.child(id), "its id is not free yet, so it could not be started again")
+	}
 	a.Spawner = New(Config{Root: root, Deadlines: deadlines, Credentials: open{}, Controller: a.control, Observer: a.told})
 	t.Cleanup(a.Spawner.Close)
 	return a
