@@ -276,6 +276,24 @@ func gone(pid int) bool {
 	return readable(pidfd)
 }
 
+// What was prepared for a child that was never recorded goes; what only looks
+// like it stays.
+func TestClear(t *testing.T) {
+	temp, elsewhere := t.TempDir(), t.TempDir()
+	s := New(Config{TempRoot: temp})
+	defer s.Close()
+	own, link := s.tempDirOf("a"), s.tempDirOf("b")
+	require.NoError(t, os.MkdirAll(filepath.Join(own, "inputs"), 0o700))
+	require.NoError(t, os.Symlink(elsewhere, link))
+	for _, id := range []string{"a", "b", "missing"} {
+		s.Clear(id)
+	}
+	require.NoDirExists(t, own)
+	require.DirExists(t, elsewhere)
+	_, err := os.Lstat(link)
+	require.NoError(t, err)
+}
+
 // A process that ended and that nobody reaps is gone: it must not be looked for
 // again and again.
 func TestUnreapedIsGone(t *testing.T) {
