@@ -51,7 +51,7 @@ func (c *child) liveAdopted() {
 	// One that was not let go is often still there to be adopted, on its way out.
 	if c.neverRan() {
 		c.unwind()
-		c.s.cfg.Observer.Ended(c.spec.ID, c.spec.Run, events.End{
+		c.tellEnded(events.End{
 			Status: events.StatusFailed, Reason: events.ReasonCrash, At: time.Now().UTC(), NotRun: true,
 		})
 		return

@@ -25,12 +25,18 @@ const patience = 30 * time.Second
 type told struct {
 	started chan events.SandboxReport
 	ended   chan events.End
+	// onEnded is called before an end is passed on.
+	onEnded func(id string)
 }
 
 func (told) Forked(string, int, events.Fork) {}
 
 func (o told) Started(_ string, _ int, r events.SandboxReport) { o.started <- r }
-func (o told) Ended(_ string, _ int, e events.End)             { o.ended <- e }
+
+func (o told) Ended(id string, _ int, e events.End) {
+	o.onEnded(id)
+	o.ended <- e
+}
 
 // open admits everybody.
 type open struct{}
@@ -72,7 +78,7 @@ func newAdoption(t *testing.T) *adoption {
 	require.NoError(t, err)
 	t.Cleanup(func() { root.Close() })
 	a := &adoption{
-		told:    told{make(chan events.SandboxReport, 1), make(chan events.End, 1)},
+		told:    told{make(chan events.SandboxReport, 1), make(chan events.End, 1), nil},
 		control: make(answers),
 	}
 	id := events.NewID()
@@ -100,6 +106,9 @@ func newAdoption(t *testing.T) *adoption {
 	}
 	set := deadlines.Default()
 	set.KillProof = 50 * time.Millisecond
+	a.onEnded = func(id string) {
+		require.Nil(t, a.child(id), "its id is not free yet, so it could not be started again")
+	}
 	a.Spawner = New(Config{Root: root, Deadlines: set, Credentials: open{}, Controller: a.control, Observer: a.told})
 	t.Cleanup(a.Spawner.Close)
 	return a
@@ -266,6 +275,24 @@ func gone(pid int) bool {
 	}
 	defer unix.Close(pidfd)
 	return readable(pidfd)
+}
+
+// What was prepared for a child that was never recorded goes; what only looks
+// like it stays.
+func TestClear(t *testing.T) {
+	temp, elsewhere := t.TempDir(), t.TempDir()
+	s := New(Config{TempRoot: temp})
+	defer s.Close()
+	own, link := s.tempDirOf("a"), s.tempDirOf("b")
+	require.NoError(t, os.MkdirAll(filepath.Join(own, "inputs"), 0o700))
+	require.NoError(t, os.Symlink(elsewhere, link))
+	for _, id := range []string{"a", "b", "missing"} {
+		s.Clear(id)
+	}
+	require.NoDirExists(t, own)
+	require.DirExists(t, elsewhere)
+	_, err := os.Lstat(link)
+	require.NoError(t, err)
 }
 
 // A process that ended and that nobody reaps is gone: it must not be looked for

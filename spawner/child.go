@@ -134,6 +134,13 @@ func (c *child) fail(err *events.Error) {
 	case err.Code == events.CodeLimit:
 		end.Reason = events.ReasonLimit
 	}
+	c.tellEnded(end)
+}
+
+// tellEnded is the last that is told of c. Its id is free by then: whoever is
+// told may start it again at once.
+func (c *child) tellEnded(end events.End) {
+	c.s.forget(c)
 	c.s.cfg.Observer.Ended(c.spec.ID, c.spec.Run, end)
 }
 
@@ -202,7 +209,7 @@ func (c *child) abandon() {
 	if c.s.ctx.Err() != nil && c.stop == nil {
 		return // closing: the record says pending, the next start undoes it
 	}
-	c.s.cfg.Observer.Ended(c.spec.ID, c.spec.Run, c.stoppedBeforeStart())
+	c.tellEnded(c.stoppedBeforeStart())
 }
 
 func (c *child) stoppedBeforeStart() events.End {

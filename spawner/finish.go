@@ -37,7 +37,7 @@ func (c *child) finish() {
 	crashpoint.Hit(crashpoint.ResultRead)
 	c.unwind()
 	crashpoint.Hit(crashpoint.EndTold)
-	c.s.cfg.Observer.Ended(c.spec.ID, c.spec.Run, end)
+	c.tellEnded(end)
 }
 
 // endTree ends what pid 1 does not take with it: everything under a profile

@@ -80,10 +80,20 @@ func (c *child) prepare() *events.Error {
 	return nil
 }
 
+// tempDirOf is a child's TMPDIR. The name follows from the id, so that what a
+// coordinator left that died before it recorded the directory is found.
+func (s *Spawner) tempDirOf(id string) string { return filepath.Join(s.cfg.TempRoot, "hayward-"+id) }
+
+// Clear removes what an earlier coordinator may have prepared for a child that is
+// in no record. It is called before anything is started.
+func (s *Spawner) Clear(id string) {
+	if dir := s.tempDirOf(id); ownDirectory(dir) {
+		removeTemp(dir, s.cfg.Log)
+	}
+}
+
 func (c *child) makeTempDir() *events.Error {
-	// The name follows from the id, so that what a coordinator left that died
-	// before it recorded the directory is found and cleared here.
-	dir := filepath.Join(c.s.cfg.TempRoot, "hayward-"+c.spec.ID)
+	dir := c.s.tempDirOf(c.spec.ID)
 	err := os.Mkdir(dir, 0o700)
 	if errors.Is(err, fs.ErrExist) && ownDirectory(dir) {
 		if err = os.RemoveAll(dir); err == nil {

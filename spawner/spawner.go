@@ -63,10 +63,13 @@ func (s *Spawner) launch(c *child, life func(*child)) {
 	})
 }
 
+// forget frees c's id. By then the id may be of a later child.
 func (s *Spawner) forget(c *child) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	delete(s.children, c.spec.ID)
+	if s.children[c.spec.ID] == c {
+		delete(s.children, c.spec.ID)
+	}
 }
 
 func (s *Spawner) child(id string) *child {

@@ -225,6 +225,9 @@ func (d *daemon) wire() error {
 		d.log.Warn("record damaged or recovered", zap.String("what", name))
 	}
 	for _, s := range loaded.Records {
+		if s.Record.Live() && s.Record.Process == nil {
+			d.spawner.Clear(s.Record.ID)
+		}
 		if s.Record.Live() && s.Record.TokenHash != "" {
 			d.bus.Grant(s.Record.ID, s.Record.TokenHash)
 			track.begin(s.Record.ID)
