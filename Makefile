@@ -7,7 +7,7 @@ SHELL := /bin/sh
 GO ?= $(firstword $(shell command -v go) $(wildcard /usr/local/go/bin/go /usr/lib/go-1.26/bin/go) go)
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 TEST_JOBS ?= 2
-TEST_TIMEOUT ?= 10m
+TEST_TIMEOUT ?= 20m
 
 export CGO_ENABLED := 1
 # The version comes from git describe; stamping would also ask who owns .git.
