@@ -4,6 +4,7 @@ package sandbox
 
 import (
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -199,9 +200,20 @@ func TestCompileRuleset(t *testing.T) {
 	require.Zero(t, workspaceRules(9, r).handled&ll.AccessFSResolveUnix)
 }
 
+// Another subagent of the user may put a link in the place of a TMPDIR: it must
+// not make what it leads to writable.
+func TestCompileRefusesLinkedTempDir(t *testing.T) {
+	dir, victim := t.TempDir(), t.TempDir()
+	link := filepath.Join(dir, "tmp")
+	require.NoError(t, os.Symlink(victim, link))
+	_, err := Compile(Request{Profile: Workspace, Workspace: dir, Cwd: dir, TempDir: link, ChildBinary: "/bin/true"}, able())
+	require.NotNil(t, err)
+	require.Equal(t, events.CodeWorkspaceRefused, err.Code, err)
+}
+
 func TestCompileGaps(t *testing.T) {
 	r := &roots{bus: "/s/bus"}
-	require.Equal(t, []string{GapCredentials, GapHooks, GapBindAliases, GapLaterSockets}, gaps(able(), r))
+	require.Equal(t, []string{GapCredentials, GapHooks, GapBindAliases, GapSharedTemp, GapLaterSockets}, gaps(able(), r))
 	s := able()
 	s.LandlockABI = 9
 	require.NotContains(t, gaps(s, r), GapLaterSockets)

@@ -9,6 +9,7 @@ const (
 	GapCredentials  = "credentials_readable"       // credential files of the user can be read
 	GapHooks        = "workspace_hooks_writable"   // .git/hooks and the like in the workspace can be written
 	GapBindAliases  = "bind_aliases"               // a second mount or hard link of hidden files elsewhere
+	GapSharedTemp   = "temporary_files_shared"     // subagents of one user reach one another's TMPDIR
 	GapLaterSockets = "unix_sockets_created_later" // host sockets made or replaced after the start
 
 	GapProcessLimit = "process_limit" // nothing of the sandbox bounds the number of processes
@@ -30,7 +31,7 @@ const (
 
 // gaps lists what a workspace sandbox on s does not cover.
 func gaps(s Support, r *roots) []string {
-	out := []string{GapCredentials, GapHooks, GapBindAliases}
+	out := []string{GapCredentials, GapHooks, GapBindAliases, GapSharedTemp}
 	if s.LandlockABI < 9 || r.bus == "" {
 		out = append(out, GapLaterSockets)
 	}

@@ -66,6 +66,11 @@ func resolveRoots(r Request) (*roots, *events.Error) {
 	if e != nil {
 		return nil, e
 	}
+	if out.temp != filepath.Clean(r.TempDir) {
+		// Another subagent of the user can write /tmp: what stands there must be the
+		// directory that was made, not a link to what it would like to be writable.
+		return nil, refused("the temporary directory %s is a link to %s", r.TempDir, out.temp)
+	}
 	out.hidden = topmost(hidden)
 
 	if e := checkWorkspace(out.workspace, canonicalHome(r.Home), out.hidden); e != nil {

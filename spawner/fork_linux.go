@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"syscall"
+	"unicode/utf8"
 
 	"golang.org/x/sys/unix"
 
@@ -87,6 +88,9 @@ func (c *child) prompt() (string, *events.Error) {
 		var b []byte
 		if b, err = io.ReadAll(io.LimitReader(f, maxPromptFile+1)); err == nil && len(b) > maxPromptFile {
 			err = fmt.Errorf("it has more than %d bytes", maxPromptFile)
+		}
+		if err == nil && !utf8.Valid(b) {
+			err = errors.New("it is not UTF-8")
 		}
 		if err == nil {
 			return string(b), nil

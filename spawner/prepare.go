@@ -46,6 +46,9 @@ func (c *child) prepare() *events.Error {
 	c.dir = dir
 	c.onUndo(func() { dir.Close() })
 
+	if err := c.unmoved(); err != nil {
+		return err
+	}
 	if err := c.makeTempDir(); err != nil {
 		return err
 	}
@@ -131,23 +134,64 @@ func (c *child) inputs() ([]sandbox.Bind, *events.Error) {
 	if len(c.spec.Request.Inputs) == 0 {
 		return nil, nil
 	}
-	below := filepath.Join(c.tempDir, "inputs")
-	if err := os.Mkdir(below, 0o700); err != nil {
+	// By descriptor, and never through a link: other subagents of the user can put
+	// one in the place of anything in /tmp.
+	below, err := openBelow(c.tempDir, "inputs")
+	if err != nil {
 		return nil, events.Errorf(events.CodeStartFailed, events.LayerWorkspace, "start %s: make the inputs' directory: %w", c.spec.ID, err)
 	}
+	defer below.Close()
 	var binds []sandbox.Bind
 	for name, id := range c.spec.Request.Inputs {
 		source := c.outputPath(id)
 		if _, err := os.Stat(source); err != nil {
 			return nil, events.Errorf(events.CodeInputMissing, events.LayerGate, "start %s: input %s: %w", c.spec.ID, name, err)
 		}
-		target := filepath.Join(below, name)
-		if err := os.WriteFile(target, nil, 0o600); err != nil {
+		fd, err := unix.Openat(int(below.Fd()), name, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o600)
+		if err != nil {
 			return nil, events.Errorf(events.CodeStartFailed, events.LayerWorkspace, "start %s: input %s: %w", c.spec.ID, name, err)
 		}
-		binds = append(binds, sandbox.Bind{Source: source, Target: target})
+		unix.Close(fd)
+		binds = append(binds, sandbox.Bind{Source: source, Target: filepath.Join(c.tempDir, "inputs", name)})
 	}
 	return binds, nil
+}
+
+// openBelow makes and opens a directory in dir, neither of them through a link.
+func openBelow(dir, name string) (*os.File, error) {
+	const flags = unix.O_DIRECTORY | unix.O_NOFOLLOW | unix.O_CLOEXEC
+	at, err := unix.Open(dir, flags|unix.O_PATH, 0)
+	if err != nil {
+		return nil, &os.PathError{Op: "open", Path: dir, Err: err}
+	}
+	defer unix.Close(at)
+	path := filepath.Join(dir, name)
+	if err := unix.Mkdirat(at, name, 0o700); err != nil {
+		return nil, &os.PathError{Op: "mkdir", Path: path, Err: err}
+	}
+	fd, err := unix.Openat(at, name, flags, 0)
+	if err != nil {
+		return nil, &os.PathError{Op: "open", Path: path, Err: err}
+	}
+	return os.NewFile(uintptr(fd), path), nil
+}
+
+// unmoved refuses a start whose directories are not those that were accepted:
+// [Resolve] made the paths canonical, so a link on the way appeared since.
+func (c *child) unmoved() *events.Error {
+	req := c.spec.Request
+	for _, path := range append([]string{req.Workspace, req.Cwd}, req.AddDirs...) {
+		now, err := filepath.EvalSymlinks(path)
+		if err != nil {
+			return events.Errorf(events.CodeCwdMissing, events.LayerWorkspace, "start %s: %w", c.spec.ID, err)
+		}
+		if now != path {
+			return events.Errorf(events.CodeWorkspaceRefused, events.LayerWorkspace,
+				"start %s: %s leads to %s now, which is not what was accepted", c.spec.ID, path, now).
+				WithRemedy("spawn it again if that is meant")
+		}
+	}
+	return nil
 }
 
 // inputPath is where the command finds an input: bound below its TMPDIR, or the

@@ -10,6 +10,8 @@ import (
 	"sort"
 	"strings"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/hayward-dev/hayward/events"
 	"github.com/hayward-dev/hayward/sandbox"
 )
@@ -82,35 +84,39 @@ func resolveDirectories(s events.Spawn) (events.Spawn, *events.Error) {
 		return s, events.Errorf(events.CodeCwdMissing, events.LayerGate, "spawn: neither cwd nor workspace is given").
 			WithRemedy("name the absolute directory that the command runs in")
 	}
-	s.Cwd = filepath.Clean(s.Cwd)
-	if err := directory("cwd", s.Cwd); err != nil {
+	var err *events.Error
+	if s.Cwd, err = directory("cwd", s.Cwd); err != nil {
 		return s, err
 	}
 	if s.Workspace == "" {
 		s.Workspace = repositoryTop(s.Cwd)
 	}
-	s.Workspace = filepath.Clean(s.Workspace)
-	if err := directory("workspace", s.Workspace); err != nil {
+	if s.Workspace, err = directory("workspace", s.Workspace); err != nil {
 		return s, err
 	}
 	for i, dir := range s.AddDirs {
-		s.AddDirs[i] = filepath.Clean(dir)
-		if err := directory("add_dirs", s.AddDirs[i]); err != nil {
+		if s.AddDirs[i], err = directory("add_dirs", dir); err != nil {
 			return s, err
 		}
 	}
 	return s, nil
 }
 
-func directory(member, path string) *events.Error {
-	st, err := os.Stat(path)
+// directory returns the canonical path of a directory. What is accepted is what
+// the path leads to now; the start refuses a path that leads elsewhere by then.
+func directory(member, path string) (string, *events.Error) {
+	canonical, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		return "", events.Errorf(events.CodeCwdMissing, events.LayerWorkspace, "spawn: %s: %w", member, err)
+	}
+	st, err := os.Stat(canonical)
 	switch {
 	case err != nil:
-		return events.Errorf(events.CodeCwdMissing, events.LayerWorkspace, "spawn: %s: %w", member, err)
+		return "", events.Errorf(events.CodeCwdMissing, events.LayerWorkspace, "spawn: %s: %w", member, err)
 	case !st.IsDir():
-		return events.Errorf(events.CodeCwdMissing, events.LayerWorkspace, "spawn: %s: %s is not a directory", member, path)
+		return "", events.Errorf(events.CodeCwdMissing, events.LayerWorkspace, "spawn: %s: %s is not a directory", member, path)
 	}
-	return nil
+	return canonical, nil
 }
 
 // repositoryTop is the directory above dir that holds .git, else dir. Git is not
@@ -131,7 +137,7 @@ func repositoryTop(dir string) string {
 func findCommand(s events.Spawn) *events.Error {
 	name := s.Command[0]
 	missing := func(err error) *events.Error {
-		if errors.Is(err, fs.ErrPermission) {
+		if errors.Is(err, fs.ErrPermission) || errors.Is(err, unix.EISDIR) {
 			return events.Errorf(events.CodeCommandNotExec, events.LayerGate, "spawn: %s: %w", name, err)
 		}
 		return events.Errorf(events.CodeCommandNotFound, events.LayerGate, "spawn: %s: %w", name, err)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/user"
+	"path/filepath"
 	"syscall"
 	"time"
 
@@ -188,6 +189,10 @@ func (d *daemon) wire() error {
 		return fmt.Errorf("open the run directories: %w", err)
 	}
 	d.onClose(func() { root.Close() })
+	temp, err := filepath.EvalSymlinks("/tmp") // a child's TMPDIR must be no link
+	if err != nil {
+		return fmt.Errorf("find the root of the temporary directories: %w", err)
+	}
 	home := "/"
 	if u, err := user.Current(); err == nil {
 		home = u.HomeDir
@@ -204,7 +209,7 @@ func (d *daemon) wire() error {
 		Root: root, ChildBinary: binary, Bus: busDir, BusPath: p.Bus(),
 		Hidden:    []string{p.State, p.Runtime},
 		CacheRoot: p.Cache, Support: sandbox.Probe(), Deadlines: d.deadlines,
-		Home: home, TempRoot: "/tmp",
+		Home: home, TempRoot: temp,
 		Credentials: d.bus, Controller: control, Observer: obs, Log: d.log.Named("spawner"),
 	})
 	d.onClose(d.spawner.Close)
