@@ -35,12 +35,33 @@ type call struct {
 	probe func(context.Context) error
 }
 
-// do sends a request until it has a reply: again after each lost one. It must
-// be safe to repeat.
+const (
+	// busyPatience is how long a coordinator may say that it is busy: nothing was
+	// done then, and a moment later it mostly is not.
+	busyPatience = 5 * time.Second
+	minBusyPause = 20 * time.Millisecond
+	maxBusyPause = 500 * time.Millisecond
+)
+
+// do sends a request until it has a reply: again after each lost one, and for a
+// while after each that says busy. It must be safe to repeat.
 func (c *Client) do(ctx context.Context, q call) (*nats.Msg, error) {
 	var p pacer
+	var busySince time.Time
+	wait := minBusyPause
 	for {
 		msg, err := c.attempt(ctx, q)
+		if err == nil && events.HasCode(serviceError(msg), events.CodeBusy) {
+			if busySince.IsZero() {
+				busySince = time.Now()
+			}
+			// At the caller's own end, busy says more than a deadline.
+			if time.Since(busySince) >= busyPatience || pause(ctx, wait) != nil {
+				return msg, nil
+			}
+			wait = min(2*wait, maxBusyPause)
+			continue
+		}
 		if !errors.Is(err, errLost) {
 			return msg, err
 		}

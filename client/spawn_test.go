@@ -143,6 +143,22 @@ func TestARequestLostOnALivingConnectionIsRepeated(t *testing.T) {
 	require.EqualValues(t, 2, asked.Load())
 }
 
+// Busy means that nothing was done: it is asked again, with the same id.
+func TestABusyCoordinatorIsAskedAgain(t *testing.T) {
+	b := newBench(t, nil)
+	var asked atomic.Int32
+	b.s.Handle(events.RequestSubject(events.KindListActive), func(r *fakeservice.Request) {
+		if asked.Add(1) < 3 {
+			r.Refuse(events.Errorf(events.CodeBusy, events.LayerCoordinator, "the intake is full"))
+			return
+		}
+		r.Reply(events.ListActiveReply{})
+	})
+	_, err := b.c.ListActive(b.ctx, events.ListActive{})
+	require.NoError(t, err)
+	require.EqualValues(t, 3, asked.Load())
+}
+
 func TestAMuteCoordinatorIsATimeout(t *testing.T) {
 	b := newBench(t, nil)
 	b.s.Handle(events.RequestSubject(events.KindSpawn), func(*fakeservice.Request) {})
