@@ -43,30 +43,32 @@ const (
 	maxBusyPause = 500 * time.Millisecond
 )
 
-// do sends a request until it has a reply: again after each lost one, and for a
-// while after each that says busy. It must be safe to repeat.
+// do sends a request until it has a reply: again after each lost one. It must
+// be safe to repeat.
 func (c *Client) do(ctx context.Context, q call) (*nats.Msg, error) {
 	var p pacer
-	var busySince time.Time
-	wait := minBusyPause
 	for {
-		msg, err := c.attempt(ctx, q)
-		if err == nil && events.HasCode(serviceError(msg), events.CodeBusy) {
-			if busySince.IsZero() {
-				busySince = time.Now()
-			}
-			// At the caller's own end, busy says more than a deadline.
-			if time.Since(busySince) >= busyPatience || pause(ctx, wait) != nil {
-				return msg, nil
-			}
-			wait = min(2*wait, maxBusyPause)
-			continue
-		}
+		msg, err := c.attemptIdle(ctx, q)
 		if !errors.Is(err, errLost) {
 			return msg, err
 		}
 		if err := c.standBy(ctx, &p); err != nil {
 			return nil, err
+		}
+	}
+}
+
+// attemptIdle is attempt, again for a while after each reply that says busy.
+func (c *Client) attemptIdle(ctx context.Context, q call) (*nats.Msg, error) {
+	end := time.Now().Add(busyPatience)
+	for wait := minBusyPause; ; wait = min(2*wait, maxBusyPause) {
+		msg, err := c.attempt(ctx, q)
+		if err != nil || !events.HasCode(serviceError(msg), events.CodeBusy) {
+			return msg, err
+		}
+		// At the caller's own end, busy says more than a deadline.
+		if time.Now().After(end) || pause(ctx, wait) != nil {
+			return msg, nil
 		}
 	}
 }

@@ -54,7 +54,7 @@ func (c *Client) spawn(ctx context.Context, s events.Spawn, minted bool, accepte
 	began := time.Now()
 	var p pacer
 	for sent := 0; ; sent++ {
-		msg, err := c.attempt(ctx, q)
+		msg, err := c.attemptIdle(ctx, q)
 		if lost(err) {
 			if err := c.standBy(ctx, &p); err != nil {
 				return none, fmt.Errorf("spawn %s: %w", s.ID, err)
