@@ -110,6 +110,7 @@ type StreamError struct {
 	Err    error
 }
 
+// Error implements error.
 func (e *StreamError) Error() string { return e.Stream + ": " + e.Err.Error() }
 
 // Unwrap returns what happened.
