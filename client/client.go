@@ -28,8 +28,9 @@ type Options struct {
 	// Environ is the environment of which the allow-listed part goes with each
 	// spawn, see [BaseEnvironment]. Nil: [os.Environ].
 	Environ []string
-	// Revive, when set, is asked for a coordinator when the connection was lost
-	// and did not come back within ReviveAfter (default 1 s). One call at a time.
+	// Revive, when set, is asked for a coordinator when there is none to connect
+	// to, and when the connection was lost and did not come back within
+	// ReviveAfter (default 1 s). One call at a time.
 	Revive      func(context.Context) error
 	ReviveAfter time.Duration
 	// Patience bounds how long a call waits for a lost coordinator. Default 30 s.
@@ -68,7 +69,9 @@ type Client struct {
 }
 
 // Connect connects to the coordinator. It fails with code unreachable when
-// nobody listens and forbidden when the credential is refused.
+// nobody listens, with Options.Revive only after asking it again and again for
+// Options.Patience: a coordinator can go between its start and the log-in. It
+// fails with code forbidden when the credential is refused.
 func Connect(ctx context.Context, o Options) (*Client, error) {
 	if o.Patience <= 0 {
 		o.Patience = 30 * time.Second
@@ -85,6 +88,23 @@ func Connect(ctx context.Context, o Options) (*Client, error) {
 	if o.Name == "" {
 		o.Name = "hayward-client"
 	}
+	end := time.Now().Add(o.Patience)
+	for {
+		c, err := connect(ctx, o)
+		if err == nil || o.Revive == nil || !events.HasCode(err, events.CodeUnreachable) || time.Now().After(end) {
+			return c, err
+		}
+		if err := o.Revive(ctx); err != nil {
+			return nil, err
+		}
+		if err := ctx.Err(); err != nil {
+			return nil, context.Cause(ctx)
+		}
+	}
+}
+
+// connect tries once.
+func connect(ctx context.Context, o Options) (*Client, error) {
 	c := &Client{
 		opts:     o,
 		closed:   make(chan struct{}),

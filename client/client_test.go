@@ -3,6 +3,7 @@ package client
 import (
 	"context"
 	"errors"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -72,6 +73,50 @@ func TestConnectSaysWhyNot(t *testing.T) {
 	require.NoError(t, os.WriteFile(wrong, []byte("wrong"), 0o600))
 	_, err = Connect(ctx, Options{Socket: s.Socket, TokenFile: wrong})
 	require.True(t, events.HasCode(err, events.CodeForbidden), "%v", err)
+}
+
+// A coordinator that dies between accept and log-in is not the last one.
+func TestConnectSurvivesACoordinatorThatDies(t *testing.T) {
+	dir := t.TempDir()
+	first, err := fakeservice.Start(dir)
+	require.NoError(t, err)
+	socket := first.Socket
+	first.Close()
+	dying, err := net.Listen("unix", socket)
+	require.NoError(t, err)
+	accepted := make(chan error, 1)
+	go func() {
+		for range 2 {
+			conn, err := dying.Accept()
+			if err == nil {
+				err = conn.Close()
+			}
+			if err != nil {
+				accepted <- err
+				return
+			}
+		}
+		accepted <- nil
+	}()
+
+	revived := 0
+	c, err := Connect(t.Context(), Options{Socket: socket, TokenFile: first.TokenFile, Patience: testDeadline, Revive: func(context.Context) error {
+		revived++
+		if revived < 2 {
+			return nil // it still accepts
+		}
+		if err := errors.Join(<-accepted, dying.Close()); err != nil {
+			return err
+		}
+		next, err := fakeservice.Start(dir)
+		if err == nil {
+			t.Cleanup(next.Close)
+		}
+		return err
+	}})
+	require.NoError(t, err)
+	require.NoError(t, c.Close())
+	require.Equal(t, 2, revived)
 }
 
 func TestConnectThroughALongPath(t *testing.T) {

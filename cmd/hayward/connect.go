@@ -44,12 +44,6 @@ func (a *app) connect(ctx context.Context) (*connection, error) {
 	o := a.clientOptions(p)
 	o.Revive = func(ctx context.Context) error { return a.startDaemon(ctx, p) }
 	c, err := client.Connect(ctx, o)
-	if events.HasCode(err, events.CodeUnreachable) {
-		if err := a.startDaemon(ctx, p); err != nil {
-			return nil, err
-		}
-		c, err = client.Connect(ctx, o)
-	}
 	if err != nil {
 		return nil, err
 	}
