@@ -71,6 +71,10 @@ type Process struct {
 	PIDNamespace uint64 `json:"pid_namespace,omitzero"`
 	// CgroupPath is the child's cgroup v2 leaf, if it has one.
 	CgroupPath string `json:"cgroup_path,omitempty"`
+	// Cgroups are the directories of further control groups of its tree, and
+	// MemoryCgroup that of the one with its memory limit.
+	Cgroups      []string `json:"cgroups,omitempty"`
+	MemoryCgroup string   `json:"memory_cgroup,omitempty"`
 }
 
 // TreeKill is the means by which the whole process tree is ended.
@@ -219,6 +223,8 @@ type Record struct {
 	EndOrder uint64 `json:"end_order,omitzero"`
 
 	MaxRuntimeMS int64 `json:"max_runtime_ms,omitzero"`
+	// MaxMemoryBytes bounds the memory of the whole tree. 0: no bound.
+	MaxMemoryBytes int64 `json:"max_memory_bytes,omitzero"`
 
 	Process *Process       `json:"process,omitempty"`
 	Sandbox *SandboxReport `json:"sandbox,omitempty"`

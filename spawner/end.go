@@ -1,6 +1,7 @@
 package spawner
 
 import (
+	"strconv"
 	"time"
 
 	"github.com/hayward-dev/hayward/events"
@@ -18,6 +19,10 @@ type evidence struct {
 	refusal *events.Error
 	// supervisor is how hayward-child itself ended, for people.
 	supervisor string
+	// outOfMemory says that the kernel ended a process of the tree because it used
+	// maxMemory bytes.
+	outOfMemory bool
+	maxMemory   int64
 }
 
 // endOf decides how a child ended. The report is believed over everything: a
@@ -41,6 +46,10 @@ func endOf(e evidence) events.End {
 		end.Status = statusOfStop(end.Reason)
 	case e.report != nil && succeeded(e.report.Exit):
 		end.Status = events.StatusCompleted
+	case e.outOfMemory && e.stop == nil:
+		end.Status, end.Reason = events.StatusFailed, events.ReasonLimit
+		end.Error = events.Errorf(events.CodeLimit, events.LayerCoordinator, "run %s: it used the %d bytes of memory that it may use", e.id, e.maxMemory).
+			WithRemedy("raise --max-memory").WithDetail("limit", "memory").WithDetail("max", strconv.FormatInt(e.maxMemory, 10))
 	case e.report != nil:
 		end.Status, end.Reason = events.StatusFailed, events.ReasonExit
 	case e.stop != nil:

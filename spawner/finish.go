@@ -67,7 +67,10 @@ func (c *child) awaitDrained() {
 }
 
 func (c *child) evidence() evidence {
-	e := evidence{id: c.spec.ID, stop: c.stop, refusal: c.refusal, supervisor: c.supervisorEnd()}
+	e := evidence{id: c.spec.ID, stop: c.stop, refusal: c.refusal, supervisor: c.supervisorEnd(), outOfMemory: c.bounds.exceeded(c.log)}
+	if limit := c.spec.Request.MaxMemoryBytes; limit != nil {
+		e.maxMemory = *limit
+	}
 	report, err := c.dir.ReadReport()
 	switch {
 	case err != nil:

@@ -93,6 +93,7 @@ func (s *Spawner) Clear(id string) {
 	if dir := s.tempDirOf(id); ownDirectory(dir) {
 		removeTemp(dir, s.cfg.Log)
 	}
+	s.clearGroups(id)
 }
 
 func (c *child) makeTempDir() *events.Error {

@@ -36,6 +36,9 @@ func Resolve(ctx context.Context, s events.Spawn) (events.Spawn, *events.Error) 
 	if err := refuseUnsupported(s); err != nil {
 		return s, err
 	}
+	if err := refuseUnboundable(s); err != nil {
+		return s, err
+	}
 	profile, err := sandbox.ParseProfile(s.Sandbox)
 	if err != nil {
 		return s, err
@@ -74,6 +77,18 @@ func refuseUnsupported(s events.Spawn) *events.Error {
 	sort.Strings(asked)
 	return events.Errorf(events.CodeUnsupported, events.LayerGate,
 		"spawn: this version has no %s for type %s", strings.Join(asked, ", "), s.SubagentType)
+}
+
+// refuseUnboundable refuses a memory limit that this machine cannot set.
+func refuseUnboundable(s events.Spawn) *events.Error {
+	if s.MaxMemoryBytes == nil || *s.MaxMemoryBytes == 0 {
+		return nil
+	}
+	if err := CanLimitMemory(); err != nil {
+		return events.Errorf(events.CodeUnsupported, events.LayerGate, "spawn: max_memory_bytes %d: %w", *s.MaxMemoryBytes, err).
+			WithRemedy("the coordinator needs a control group with the memory controller in which it may make groups; see hayward doctor")
+	}
+	return nil
 }
 
 func resolveDirectories(s events.Spawn) (events.Spawn, *events.Error) {

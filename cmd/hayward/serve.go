@@ -46,6 +46,7 @@ leaves them running for the next daemon. Its log is on stderr.`,
 	for _, l := range f.limits() {
 		flags.IntVar(l.value, l.name, 0, l.usage+" (0: the default)")
 	}
+	flags.Var(byteSize{&f.options.MaxMemory}, "max-memory", "memory of a subagent whose spawn names no bound (default: no bound)")
 	for _, d := range deadlines.All {
 		flags.DurationVar(d.Of(&f.options.Deadlines), d.Name, 0, fmt.Sprintf("deadline: %s (0: %s)", d.Bounds, d.Default))
 	}

@@ -216,7 +216,7 @@ func (d *daemon) wire() error {
 
 	d.coord = coordinator.New(coordinator.Config{
 		Limits: d.opts.Limits, StartDeadline: d.deadlines.Start, Grace: d.deadlines.Grace, KillProof: d.deadlines.KillProof,
-		MaxRuntime: d.deadlines.Run, PutDeadline: d.deadlines.Put, AckDeadline: d.deadlines.Lease, CancelReply: d.deadlines.CancelReply,
+		MaxRuntime: d.deadlines.Run, MaxMemory: d.opts.MaxMemory, PutDeadline: d.deadlines.Put, AckDeadline: d.deadlines.Lease, CancelReply: d.deadlines.CancelReply,
 	}, coordinator.Deps{
 		Journal: d.store, Spawner: d.spawner, Publisher: publisher{d.store, track}, Files: f, Log: d.log.Named("coordinator"),
 	})

@@ -22,6 +22,9 @@ type Options struct {
 	TCP string
 	// Limits bound what runs and what waits.
 	Limits coordinator.Limits
+	// MaxMemory bounds the memory, in bytes, of a subagent whose spawn names no
+	// bound. 0: no bound.
+	MaxMemory int64
 	// Deadlines bound the steps of a subagent's life.
 	Deadlines deadlines.Set
 	// SyncAlways makes each record survive a power cut.
