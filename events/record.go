@@ -53,7 +53,7 @@ const (
 	ReasonStart      Reason = "start"      // it could not be started, or not in time
 	ReasonCrash      Reason = "crash"      // its supervisor ended without a report
 	ReasonShutdown   Reason = "shutdown"   // the coordinator was shut down
-	ReasonLimit      Reason = "limit"      // a limit refused it
+	ReasonLimit      Reason = "limit"      // a limit refused or ended it: memory, disk, the host's processes
 	ReasonSandbox    Reason = "sandbox"    // its sandbox could not be applied
 	ReasonDependency Reason = "dependency" // something it needs failed (plans)
 )

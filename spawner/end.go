@@ -39,6 +39,9 @@ func endOf(e evidence) events.End {
 		if e.refusal.Layer == events.LayerSandbox {
 			end.Reason = events.ReasonSandbox
 		}
+	case e.report != nil && e.report.Error != nil && e.report.Exit != nil:
+		// It ran, and what it put out found no place.
+		end.Status, end.Reason, end.Error = events.StatusFailed, events.ReasonLimit, e.report.Error
 	case e.report != nil && e.report.Error != nil:
 		end.Status, end.Reason, end.Error = events.StatusFailed, events.ReasonStart, e.report.Error
 	case e.report != nil && e.report.Ended != "":

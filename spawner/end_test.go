@@ -53,6 +53,10 @@ func TestEndOf(t *testing.T) {
 			e:      evidence{stop: &events.Stop{Reason: events.ReasonDeadline, Kill: true}},
 			status: events.StatusFailed, reason: events.ReasonDeadline,
 		},
+		"its output found no space": {
+			e:      evidence{report: &events.Report{Exit: exited(0), Error: events.Errorf(events.CodeStorageFull, events.LayerCoordinator, "no space")}},
+			status: events.StatusFailed, reason: events.ReasonLimit, code: events.CodeStorageFull,
+		},
 		"out of memory": {
 			e:      evidence{report: &events.Report{Exit: &events.Exit{Signal: "SIGKILL"}}, outOfMemory: true, maxMemory: 1 << 20},
 			status: events.StatusFailed, reason: events.ReasonLimit, code: events.CodeLimit,
