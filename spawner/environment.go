@@ -57,6 +57,7 @@ func (c *child) childSpec(prompt string) events.ChildSpec {
 		Prompt:        prompt,
 		Stdin:         req.Stdin,
 		GraceMS:       c.s.cfg.Deadlines.Grace.Milliseconds(),
+		KillProofMS:   c.s.cfg.Deadlines.KillProof.Milliseconds(),
 		MaxRuntimeMS:  maxRuntime,
 		IdleTimeoutMS: idle,
 		HeartbeatMS:   c.s.cfg.Deadlines.Heartbeat.Milliseconds(),
