@@ -18,7 +18,7 @@ const hungry = `echo begun; head -c 300M /dev/zero | tail`
 // can be set a spawn that asks for one is refused.
 func TestMemoryLimit(t *testing.T) {
 	if _, err := cgroup.Find("memory"); err != nil {
-		t.Skipf("needs a writable cgroup: %v", err)
+		t.Skipf("needs a writable memory cgroup: %v", err)
 	}
 	asUsers(t, func(t *testing.T, u *user) {
 		for _, profile := range []string{"workspace", "off"} {
@@ -47,7 +47,7 @@ func TestMemoryLimit(t *testing.T) {
 // The limit of serve holds for spawns that name none, and after a restart.
 func TestMemoryLimitOfTheCoordinator(t *testing.T) {
 	if _, err := cgroup.Find("memory"); err != nil {
-		t.Skipf("needs a writable cgroup: %v", err)
+		t.Skipf("needs a writable memory cgroup: %v", err)
 	}
 	if os.Getuid() != 0 {
 		t.Skip("needs root: the memory cgroup belongs to it")

@@ -7,5 +7,7 @@ package main
 func kernel() (major, minor int) { return 0, 0 }
 func landlockABI() int           { return 0 }
 func userNamespaces() bool       { return false }
+func writableController(string) bool { return false }
+
 func writableCgroup() bool       { return false }
 func mayMount() bool             { return false }
