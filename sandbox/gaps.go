@@ -1,6 +1,10 @@
 package sandbox
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/hayward-dev/hayward/events"
+)
 
 // The gaps: what a sandbox is known not to cover, as they stand in a report.
 // The first group holds for every workspace sandbox of this version, the second
@@ -12,6 +16,7 @@ const (
 	GapSharedTemp   = "temporary_files_shared"     // subagents of one user reach one another's TMPDIR
 	GapLaterSockets = "unix_sockets_created_later" // host sockets made or replaced after the start
 
+	GapNetwork      = "network"       // the network is not closed
 	GapProcessLimit = "process_limit" // nothing of the sandbox bounds the number of processes
 
 	GapNamespaces   = "namespaces"         // other processes are visible and the tree can escape its end
@@ -29,9 +34,9 @@ const (
 	GapNoNewPrivs   = "no_new_privs"       // programs may gain privileges
 )
 
-// gaps lists what a workspace sandbox on s does not cover.
-func gaps(s Support, r *roots) []string {
-	out := []string{GapCredentials, GapHooks, GapBindAliases, GapSharedTemp}
+// gaps lists what a sandbox on s does not cover.
+func gaps(s Support, r *roots, network events.Network) []string {
+	out := append([]string{GapCredentials, GapHooks, GapBindAliases}, r.gaps...)
 	if s.LandlockABI < 9 || r.bus == "" {
 		out = append(out, GapLaterSockets)
 	}
@@ -44,6 +49,8 @@ func gaps(s Support, r *roots) []string {
 	add(s.Root && s.Namespaces != NamespacesUser && !(direct && s.PIDMax && mounts), GapProcessLimit)
 	add(s.Namespaces == NamespacesNone, GapNamespaces)
 	add(!mounts, GapHidden, GapSockets)
+	add(!mounts || r.tempRoot == "" && !r.caps.PrivateTemp, GapSharedTemp)
+	add(network != events.NetworkOpen && !s.Seccomp && (s.Namespaces == NamespacesNone || !s.NetworkNamespace), GapNetwork)
 	add(!mounts || slices.Contains(r.outermost, "/"), GapMetadata)
 	add(s.LandlockABI == 0, GapLandlock)
 	add(s.LandlockABI < 6, GapAbstract)

@@ -133,10 +133,14 @@ var stepGaps = map[handoff.Step]string{
 func (p *Plan) detail(rec handoff.Record) string {
 	switch rec.Step {
 	case handoff.StepNamespaces:
-		if p.namespace == NamespacesUser {
-			return "pid, mount, ipc, user"
+		names := "pid, mount, ipc"
+		if p.body.Flags&layout.FlagNetNS != 0 {
+			names += ", net"
 		}
-		return "pid, mount, ipc"
+		if p.namespace == NamespacesUser {
+			names += ", user"
+		}
+		return names
 	case handoff.StepMounts:
 		return fmt.Sprintf("%d operations", rec.Value)
 	case handoff.StepLandlock:
