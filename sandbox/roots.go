@@ -1,8 +1,6 @@
 package sandbox
 
 import (
-	"errors"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -43,8 +41,9 @@ type roots struct {
 	hidden []string
 	// closed are trees in a writable root that stay read-only, denied those that
 	// are out of reach, both topmost and sorted.
-	closed []string
-	denied []tree
+	closed     []string
+	denied     []tree
+	repository repository
 	// sockets are host sockets that stay within reach.
 	sockets []string
 	// pins are the ancestors of hidden and closed ones below a writable root,
@@ -74,6 +73,7 @@ func resolveRoots(r Request, profile Profile) (*roots, *events.Error) {
 	if e := out.resolveRequest(r, profile); e != nil {
 		return nil, e
 	}
+	out.openRepository()
 	var e *events.Error
 	if out.writable, e = out.open(out.caps.ReadWrite); e != nil {
 		return nil, e
@@ -90,6 +90,13 @@ func resolveRoots(r Request, profile Profile) (*roots, *events.Error) {
 	out.outermost = topmost(paths)
 	if e := out.reachable(r.Cwd, profile); e != nil {
 		return nil, e
+	}
+	for _, s := range out.caps.Sockets {
+		if resolved, err := filepath.EvalSymlinks(s.Path); err == nil {
+			out.sockets = append(out.sockets, resolved)
+		} else {
+			out.missing = append(out.missing, s.String())
+		}
 	}
 	if e := out.protect(r); e != nil {
 		return nil, e
@@ -264,34 +271,6 @@ func (out *roots) inside() string {
 		return out.shared[0]
 	}
 	return out.temp
-}
-
-// protect finds what is to be closed and denied, and the ancestors to pin.
-func (out *roots) protect(r Request) *events.Error {
-	var closed []string
-	for _, path := range r.Protected {
-		resolved, err := filepath.EvalSymlinks(path)
-		switch {
-		case errors.Is(err, fs.ErrNotExist):
-			if out.writes(path) {
-				out.missing = append(out.missing, path)
-			}
-		case err != nil:
-			return pathError("find what is protected: %w", err)
-		default:
-			closed = append(closed, resolved)
-		}
-	}
-	if out.caps.ClosedWorkspace {
-		closed = append(closed, out.workspace)
-	}
-	for _, path := range topmost(closed) {
-		if out.writes(path) {
-			out.closed = append(out.closed, path)
-		}
-	}
-	out.pins = pins(out.outermost, append(slices.Clone(out.hidden), out.closed...))
-	return nil
 }
 
 // writes reports whether a path lies in a writable root.

@@ -47,7 +47,9 @@ func (c *Custom) extend(to *Capabilities, at Place) {
 	to.ReadOnly = add(to.ReadOnly, c.ReadOnly, true)
 	to.ReadWrite = add(to.ReadWrite, c.ReadWrite, true)
 	to.Deny = add(to.Deny, c.Deny, false)
-	to.AllowCredentials = add(to.AllowCredentials, c.AllowCredentials, true)
+	for _, i := range c.AllowCredentials {
+		to.AllowCredentials = append(to.AllowCredentials, Entry{Path: i.Text, Origin: c.origin(i.Line)})
+	}
 	to.AllowWrite = add(to.AllowWrite, c.AllowWrite, true)
 	to.Sockets = add(to.Sockets, c.Sockets, true)
 	if c.RestrictNetwork != nil {

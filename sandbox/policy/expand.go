@@ -127,10 +127,8 @@ func (x *expander) add(path string, e Entry) (bool, error) {
 		info, err = os.Lstat(canonical)
 	}
 	switch {
-	case gone(err), errors.Is(err, fs.ErrPermission):
+	case LeadsNowhere(err):
 		return false, nil
-	case err != nil && strings.Contains(err.Error(), "too many links"):
-		return false, nil // a loop leads nowhere
 	case err != nil:
 		return false, fmt.Errorf("entry %s: %w", e, err)
 	}
@@ -142,6 +140,12 @@ func (x *expander) add(path string, e Entry) (bool, error) {
 	}
 	x.found[canonical] = Match{Path: canonical, Named: path, Info: info, Entry: e}
 	return true, nil
+}
+
+// LeadsNowhere reports whether an error says that a path leads to nothing that
+// this user could reach: it does not exist, is closed, or is a loop of links.
+func LeadsNowhere(err error) bool {
+	return gone(err) || errors.Is(err, fs.ErrPermission) || err != nil && strings.Contains(err.Error(), "too many links")
 }
 
 func gone(err error) bool {
@@ -222,19 +226,19 @@ func (x *expander) result() Expansion {
 
 // Twins returns further names below root of those matches that are files with
 // several hard links.
-func Twins(root string, matches []Match, limits Limits) ([]string, error) {
+func Twins(root string, matches []Match, limits Limits) ([]Match, error) {
 	known := make(map[string]bool, len(matches))
-	var linked []Match
+	linked := make(map[Identity]Entry)
 	for _, m := range matches {
 		known[m.Path] = true
 		if m.Info.Mode().IsRegular() && Links(m.Info) > 1 {
-			linked = append(linked, m)
+			linked[IdentityOf(m.Info)] = m.Entry
 		}
 	}
 	if len(linked) == 0 {
 		return nil, nil
 	}
-	var out []string
+	var out []Match
 	seen := 0
 	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 		if seen++; seen > limits.Entries {
@@ -249,11 +253,13 @@ func Twins(root string, matches []Match, limits Limits) ([]string, error) {
 			return nil
 		}
 		info, err := d.Info()
-		if err != nil {
-			return nil // it vanished: no name any more
+		if gone(err) {
+			return nil
+		} else if err != nil {
+			return fmt.Errorf("search %s for hard links: %w", root, err)
 		}
-		if Links(info) > 1 && slices.ContainsFunc(linked, func(m Match) bool { return os.SameFile(m.Info, info) }) {
-			out = append(out, path)
+		if entry, ok := linked[IdentityOf(info)]; ok && Links(info) > 1 {
+			out = append(out, Match{Path: path, Named: path, Info: info, Entry: entry})
 		}
 		return nil
 	})

@@ -245,6 +245,14 @@ func (r *reader) items(at tomlpos.Path, key string, value any) []Item {
 			r.fault(line, "an entry of %s %v", key, err)
 			continue
 		}
+		switch {
+		case key == "allow_credentials" && !slices.Contains(CredentialKinds(), text):
+			r.fault(line, "allow_credentials holds %q, which is none of %s", text, strings.Join(CredentialKinds(), ", "))
+			continue
+		case (key == "sockets" || key == "allow_write") && IsPattern(text):
+			r.fault(line, "%s holds the pattern %q; it takes paths only", key, text)
+			continue
+		}
 		out = append(out, Item{text, line})
 	}
 	return out
