@@ -178,7 +178,7 @@ func TestCompilePlan(t *testing.T) {
 // TestCompileRuleset holds the rights of each ABI against the kernel's list.
 func TestCompileRuleset(t *testing.T) {
 	r := &roots{
-		workspace: "/w", temp: "/t", writable: []tree{{"/t", true}, {"/w", true}}, bus: "/s/bus",
+		workspace: "/w", temp: "/t", writable: []tree{{path: "/t", dir: true}, {path: "/w", dir: true}}, bus: "/s/bus",
 		caps: policy.Capabilities{DefaultRead: true},
 	}
 	for abi := 1; abi <= newestABI; abi++ {

@@ -83,13 +83,13 @@ func compileRules(abi int, r *roots, network events.Network) ruleset {
 		// Nobody said which socket to leave open, so none can be closed.
 		rs.handled &^= ll.AccessFSResolveUnix
 	} else {
-		add(tree{r.bus, true}, ll.AccessFSResolveUnix)
+		add(tree{path: r.bus, dir: true}, ll.AccessFSResolveUnix)
 	}
 	for _, s := range r.sockets {
-		add(tree{s, false}, ll.AccessFSResolveUnix)
+		add(tree{path: s}, ll.AccessFSResolveUnix)
 	}
 	if r.caps.DefaultRead {
-		add(tree{"/", true}, accessRead)
+		add(tree{path: "/", dir: true}, accessRead)
 	}
 	for _, t := range r.readable {
 		add(t, accessRead)

@@ -121,7 +121,7 @@ func (out *roots) deny(r Request) *events.Error {
 		if e := out.mayDeny(m, r.Cwd); e != nil {
 			return e
 		}
-		out.denied = append(out.denied, tree{m.Path, m.Info.IsDir()})
+		out.denied = append(out.denied, tree{m.Path, m.Info.IsDir(), m.Entry.Origin})
 	}
 	out.denied = topmostTrees(out.denied)
 	out.denied = slices.DeleteFunc(out.denied, func(t tree) bool {
@@ -180,7 +180,7 @@ func (out *roots) hardLinks(matches []policy.Match, explicit bool) *events.Error
 	}
 	for _, t := range twins {
 		linked[policy.IdentityOf(t.Info)].found++
-		out.denied = append(out.denied, tree{t.Path, false})
+		out.denied = append(out.denied, tree{t.Path, false, t.Entry.Origin + " (hard link)"})
 	}
 	for _, f := range linked {
 		switch {

@@ -15,6 +15,8 @@ import (
 type tree struct {
 	path string
 	dir  bool
+	// origin names the profile, file or flag that says so.
+	origin string
 }
 
 // roots are the paths of a request, canonical: absolute, clean, and without a
@@ -189,7 +191,7 @@ func (out *roots) open(entries []policy.Entry) ([]tree, *events.Error) {
 		hidden := slices.IndexFunc(out.hidden, func(h string) bool { return within(m.Path, h) })
 		switch {
 		case hidden < 0:
-			trees = append(trees, tree{m.Path, m.Info.IsDir()})
+			trees = append(trees, tree{m.Path, m.Info.IsDir(), m.Entry.Origin})
 		case m.Entry.Optional: // it is no loss
 		default:
 			return nil, refused("%s of %s lies in %s, which no subagent may reach", m.Path, m.Entry.Origin, out.hidden[hidden])
