@@ -29,6 +29,8 @@ type service struct {
 	files   *files
 	admin   *admin
 	log     *zap.Logger
+	// profiles is the path of the global sandbox.toml.
+	profiles string
 
 	// lastUse is when a client last asked for anything, in Unix nanoseconds.
 	lastUse atomic.Int64
@@ -153,7 +155,7 @@ func (s *service) onEvent(kind events.Kind, r micro.Request) {
 	}
 	s.wg.Go(func() {
 		defer func() { <-s.resolving }()
-		resolved, err := spawner.Resolve(s.ctx, spawn)
+		resolved, err := spawner.Resolve(s.ctx, spawn, s.profiles)
 		if err == nil {
 			err = spawner.CheckHost(spawn.ID)
 		}
