@@ -179,6 +179,9 @@ func (c *Config) Int(k *Key) int { return int(typed[int64](c, k)) }
 // Duration is the value of a duration key, 0 when it has none.
 func (c *Config) Duration(k *Key) time.Duration { return typed[time.Duration](c, k) }
 
+// Bytes is the value of a size key, 0 when it has none.
+func (c *Config) Bytes(k *Key) int64 { return int64(typed[size](c, k)) }
+
 // typed returns the zero value for a key without one.
 func typed[T any](c *Config, k *Key) T {
 	v, _ := c.Value(k).data.(T)

@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	units "github.com/docker/go-units"
 )
 
 // Kind is the type of a key's value.
@@ -17,6 +19,7 @@ const (
 	KindBool     Kind = "boolean"
 	KindInt      Kind = "integer"
 	KindDuration Kind = "duration" // a string such as "90s", "10m" or "1h30m"
+	KindSize     Kind = "size"     // bytes: a string such as "512M" or "2G", or a whole number
 )
 
 // Scope says who uses a key.
@@ -88,6 +91,10 @@ func (k *Key) parse(text string) (any, error) {
 		if v, err = parseDuration(text); err != nil {
 			return nil, err
 		}
+	case KindSize:
+		if v, err = parseSize(text); err != nil {
+			return nil, err
+		}
 	default:
 		v = text
 	}
@@ -120,6 +127,19 @@ func (k *Key) decode(raw any) (any, error) {
 			return nil, err
 		}
 		v = d
+	case KindSize:
+		if n, ok := raw.(int64); ok {
+			raw = strconv.FormatInt(n, 10)
+		}
+		s, ok := raw.(string)
+		if !ok {
+			return nil, wrongType(raw, `a size such as "512M"`)
+		}
+		n, err := parseSize(s)
+		if err != nil {
+			return nil, err
+		}
+		v = n
 	default:
 		s, ok := raw.(string)
 		if !ok {
@@ -136,6 +156,26 @@ func parseDuration(s string) (time.Duration, error) {
 		return 0, fmt.Errorf(`%q is not a duration such as "90s", "10m" or "1h30m"`, s)
 	}
 	return d, nil
+}
+
+// size is a number of bytes.
+type size int64
+
+func parseSize(s string) (size, error) {
+	n, err := units.RAMInBytes(s)
+	if err != nil || n < 0 {
+		return 0, fmt.Errorf(`%q is not a size such as "512M" or "2G"`, s)
+	}
+	return size(n), nil
+}
+
+// String is the size in the largest unit that it is a whole number of.
+func (n size) String() string {
+	unit := 0
+	for ; n != 0 && n%1024 == 0 && unit < 4; n /= 1024 {
+		unit++
+	}
+	return strconv.FormatInt(int64(n), 10) + []string{"", "K", "M", "G", "T"}[unit]
 }
 
 func wrongType(raw any, want string) error {
@@ -193,6 +233,15 @@ func format(v any) string {
 	}
 	return fmt.Sprint(v)
 }
+
+// Duration is a duration as values of keys are written.
+func Duration(d time.Duration) string { return shortDuration(d) }
+
+// Size is a number of bytes as values of keys are written.
+func Size(n int64) string { return size(n).String() }
+
+// Count is a number as values of keys are written.
+func Count(n int64) string { return format(n) }
 
 // shortDuration leaves out the zeros at the end that [time.Duration] prints.
 func shortDuration(d time.Duration) string {

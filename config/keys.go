@@ -27,6 +27,9 @@ var (
 	SpawnIdleTimeout = &Key{Name: "spawn.idle_timeout", Kind: KindDuration, Scope: ScopeClient,
 		Env: "HAYWARD_IDLE_TIMEOUT", Flag: "idle-timeout", Verbs: "spawn", Least: int64(time.Millisecond),
 		About: "how long a subagent of `spawn` may write nothing; without it a command may be silent", check: duration}
+	SpawnMaxMemory = &Key{Name: "spawn.max_memory", Kind: KindSize, Scope: ScopeClient,
+		Env: "HAYWARD_MAX_MEMORY", Flag: "max-memory", Verbs: "spawn", check: memory,
+		About: "how much memory the processes of a subagent of `spawn` may use together; 0: no bound; without it limits.max_memory of the daemon counts"}
 	SpawnIsolation = &Key{Name: "spawn.isolation", Kind: KindString, Scope: ScopeClient, Default: events.IsolationNone,
 		Env: "HAYWARD_ISOLATION", Flag: "isolation", Verbs: "spawn", Values: []string{events.IsolationNone, events.IsolationWorktree},
 		About: "the file space of subagents of `spawn`: the directory itself, or a working tree of its own"}
@@ -38,6 +41,9 @@ var (
 	LimitTotal      = limit("limits.total", "max-total", "256", "subagents that run at once")
 	LimitQueue      = limit("limits.queue_length", "max-queued", "4096", "subagents that wait for a place; more are refused with code limit")
 	LimitDepth      = limit("limits.depth", "max-depth", "1", "how deep subagents may be nested; 1: only clients may spawn")
+
+	LimitMemory = &Key{Name: "limits.max_memory", Kind: KindSize, Scope: ScopeDaemon, Flag: "max-memory", Verbs: "serve", check: memory,
+		About: "memory of a subagent whose request names no bound; 0 or none: no bound"}
 
 	DaemonIdle = &Key{Name: "daemon.idle", Kind: KindDuration, Scope: ScopeDaemon, Default: "15m", Least: int64(time.Second),
 		About: "how long a daemon that a verb started stays without a request and without a live subagent (`serve` itself leaves only with --idle)"}
@@ -72,8 +78,8 @@ var Deadlines = func() []*Key {
 
 // Keys lists every key in the order of the documentation.
 var Keys = append([]*Key{
-	Session, SandboxProfile, SandboxBestEffort, SpawnMaxRuntime, SpawnIdleTimeout, SpawnIsolation,
-	LimitPerSession, LimitTotal, LimitQueue, LimitDepth,
+	Session, SandboxProfile, SandboxBestEffort, SpawnMaxRuntime, SpawnIdleTimeout, SpawnMaxMemory, SpawnIsolation,
+	LimitPerSession, LimitTotal, LimitQueue, LimitDepth, LimitMemory,
 	DaemonIdle, DaemonTCP, DaemonHandover, DaemonLogLevel, BusSync,
 }, Deadlines...)
 
@@ -108,6 +114,13 @@ func word(v any) error {
 func duration(v any) error {
 	if d := v.(time.Duration); d.Milliseconds() > events.MaxDurationMS {
 		return fmt.Errorf("%s is over a year", d)
+	}
+	return nil
+}
+
+func memory(v any) error {
+	if n := v.(size); n != 0 && (n < events.MinMemoryBytes || n > events.MaxMemoryBytes) {
+		return fmt.Errorf("%s is neither 0 nor between %s and %s", n, size(events.MinMemoryBytes), size(events.MaxMemoryBytes))
 	}
 	return nil
 }

@@ -49,9 +49,9 @@ func (a *app) rootCommand() *cobra.Command {
 	root.SetHelpCommandGroupID(groupOwner)
 	root.SetCompletionCommandGroupID(groupOwner)
 	for group, commands := range map[string][]*cobra.Command{
-		groupWork:  {a.spawnCommand(), a.runCommand(), a.waitCommand(), a.cancelCommand()},
-		groupSee:   {a.queryCommand(), a.psCommand(), a.completionsCommand(), a.outstandingCommand(), a.logsCommand(), a.transcriptCommand(), a.inspectCommand()},
-		groupOwner: {a.serveCommand(), a.shutdownCommand(), a.doctorCommand(), a.versionCommand()},
+		groupWork:  {a.withSettings(a.spawnCommand()), a.withSettings(a.runCommand()), a.waitCommand(), a.withSettings(a.cancelCommand())},
+		groupSee:   {a.queryCommand(), a.psCommand(), a.withSettings(a.completionsCommand()), a.withSettings(a.outstandingCommand()), a.logsCommand(), a.transcriptCommand(), a.inspectCommand()},
+		groupOwner: {a.serveCommand(), a.shutdownCommand(), a.configCommand(), a.doctorCommand(), a.versionCommand()},
 	} {
 		for _, c := range commands {
 			c.GroupID = group

@@ -308,7 +308,7 @@ func TestEveryVerbHasHelp(t *testing.T) {
 		require.Zero(t, r.code)
 		require.Contains(t, r.stdout, "Examples:")
 	}
-	require.ElementsMatch(t, strings.Fields("spawn run wait cancel query ps completions outstanding logs transcript inspect serve shutdown doctor version man"), verbs)
+	require.ElementsMatch(t, strings.Fields("spawn run wait cancel query ps completions outstanding logs transcript inspect serve shutdown config doctor version man"), verbs)
 	require.Zero(t, b.run("completion", "bash").code)
 	require.Equal(t, 2, b.run("nonsense").code)
 	require.Equal(t, 2, b.run("ps", "positional").code)

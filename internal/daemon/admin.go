@@ -51,7 +51,7 @@ func (a *admin) status(ctx context.Context, data []byte) (any, *events.Error) {
 func (a *admin) limits() (values map[string]int64, origins map[string]string) {
 	values, origins = make(map[string]int64), make(map[string]string)
 	note := func(name string, value int64, set bool) {
-		values[name], origins[name] = value, origin(set)
+		values[name], origins[name] = value, a.origin(name, set)
 	}
 	asked, l := a.opts.Limits, a.coord.Limits()
 	note("per_session", int64(l.PerSession), asked.PerSession != 0)
@@ -65,9 +65,12 @@ func (a *admin) limits() (values map[string]int64, origins map[string]string) {
 	return values, origins
 }
 
-func origin(flag bool) string {
-	if flag {
-		return "flag"
+func (a *admin) origin(name string, set bool) string {
+	switch origin, known := a.opts.Origins[name]; {
+	case known:
+		return origin
+	case set:
+		return "set"
 	}
 	return "default"
 }

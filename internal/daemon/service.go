@@ -153,6 +153,12 @@ func (s *service) onEvent(kind events.Kind, r micro.Request) {
 	}
 	s.wg.Go(func() {
 		defer func() { <-s.resolving }()
+		if settle := s.admin.opts.Settle; settle != nil {
+			if err := settle(&spawn); err != nil {
+				reply.fail(err)
+				return
+			}
+		}
 		resolved, err := spawner.Resolve(s.ctx, spawn)
 		if err == nil {
 			err = spawner.CheckHost(spawn.ID)

@@ -163,7 +163,7 @@ func TestLimitsAreShown(t *testing.T) {
 		value  float64
 		origin string
 	}{
-		"grace_ms": {3000, "flag"}, "per_session": {5, "flag"},
+		"grace_ms": {3000, "flag --grace"}, "per_session": {5, "flag --max-per-session"},
 		"total": {256, "default"}, "depth": {1, "default"}, "queue_length": {4096, "default"},
 		"start_timeout_ms": {10_000, "default"}, "heartbeat_lost_ms": {30_000, "default"}, "max_runtime_ms": {4 * 3600_000, "default"},
 	} {
