@@ -16,6 +16,7 @@ import (
 	"github.com/hayward-dev/hayward/config"
 	"github.com/hayward-dev/hayward/events"
 	"github.com/hayward-dev/hayward/internal/paths"
+	"github.com/hayward-dev/hayward/internal/stdio"
 )
 
 // app is one run of the command line: what it is connected to and what the
@@ -38,7 +39,7 @@ type app struct {
 }
 
 func newApp() *app {
-	return &app{stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, environ: os.Environ(), systemDir: config.SystemDir}
+	return &app{stdin: os.Stdin, stdout: stdio.Writer(os.Stdout), stderr: stdio.Writer(os.Stderr), environ: os.Environ(), systemDir: config.SystemDir}
 }
 
 // getenv returns the last value of a variable, or empty.
@@ -61,9 +62,14 @@ func (a *app) run(ctx context.Context, args []string) int {
 	root := a.rootCommand()
 	root.SetArgs(args)
 	root.SetIn(a.stdin)
-	root.SetOut(a.stdout)
+	out := &noting{w: a.stdout}
+	root.SetOut(out)
 	root.SetErr(a.stderr)
 	cmd, err := root.ExecuteContextC(ctx)
+	if out.err != nil && !errors.As(err, new(*verbError)) {
+		a.began = true
+		err = &verbError{fmt.Errorf("write to stdout: %w", out.err)}
+	}
 	if err == nil {
 		return exitDone
 	}

@@ -39,8 +39,14 @@ func (a *app) connect(ctx context.Context) (*connection, error) {
 		return nil, err
 	}
 	o := a.clientOptions(p)
-	o.Revive = func(ctx context.Context) error { return a.startDaemon(ctx, p) }
+	inside := a.inside()
+	if inside == "" { // a daemon that is started in there would end with the subagent
+		o.Revive = func(ctx context.Context) error { return a.startDaemon(ctx, p) }
+	}
 	c, err := client.Connect(ctx, o)
+	if err != nil && inside != "" {
+		return nil, insideError(inside, err)
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -146,7 +146,7 @@ func Start(ctx context.Context, opts Options) (*Server, error) {
 	}
 	s.nats = ns
 	s.ctx, s.stop = context.WithCancel(context.Background())
-	log := &serverLog{log: s.log.Named("nats"), onWriteError: s.store.failed}
+	log := &serverLog{log: s.log.Named("nats"), onWriteError: s.store.failed, expected: s.access.refusedLate}
 	ns.SetLoggerV2(log, false, false, false)
 	ns.Start()
 	if err := s.ready(ctx, log); err != nil {
