@@ -19,9 +19,19 @@ type Limits struct {
 	Depth int
 }
 
+// Retention bounds what is kept of finished subagents. What lives, what nobody
+// has read and what a live one uses is kept beyond it.
+type Retention struct {
+	// Age is how long ago an end may be.
+	Age time.Duration
+	// PerSession is how many finished subagents a session keeps, the latest ends.
+	PerSession int
+}
+
 // Config holds the numbers of a coordinator. Zero means the default.
 type Config struct {
-	Limits Limits
+	Limits    Limits
+	Retention Retention
 	// Intake bounds the requests that wait for the loop, and Outstanding those
 	// that were accepted and are not answered yet. Past either a request is
 	// refused with [events.CodeBusy].
@@ -59,6 +69,9 @@ const (
 	defaultIntake      = 1024
 	defaultOutstanding = 64 << 10
 
+	defaultKept = 1000
+	defaultAge  = 30 * 24 * time.Hour
+
 	// runMargin is added to a run's own deadline and grace: the child ends itself
 	// first, the coordinator's timer is the backstop.
 	runMargin = 5 * time.Second
@@ -92,6 +105,8 @@ func (c Config) withDefaults() Config {
 	count(&c.Limits.Total, defaultTotal)
 	count(&c.Limits.QueueLength, defaultQueueLength)
 	count(&c.Limits.Depth, defaultDepth)
+	count(&c.Retention.PerSession, defaultKept)
+	span(&c.Retention.Age, defaultAge)
 	count(&c.Intake, defaultIntake)
 	count(&c.Outstanding, defaultOutstanding)
 	d := deadlines.Default()

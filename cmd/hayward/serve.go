@@ -46,6 +46,8 @@ leaves them running for the next daemon. Its log is on stderr.`,
 	for _, l := range f.limits() {
 		flags.IntVar(l.value, l.name, 0, l.usage+" (0: the default)")
 	}
+	flags.IntVar(&f.options.Retention.PerSession, "keep-finished", 0, "finished subagents that a session keeps, once they were read (0: the default)")
+	flags.DurationVar(&f.options.Retention.Age, "keep-for", 0, "how long finished subagents are kept, once they were read (0: the default)")
 	for _, d := range deadlines.All {
 		flags.DurationVar(d.Of(&f.options.Deadlines), d.Name, 0, fmt.Sprintf("deadline: %s (0: %s)", d.Bounds, d.Default))
 	}
@@ -86,6 +88,9 @@ func (f *serveFlags) check() error {
 		if *d.Of(&f.options.Deadlines) < 0 {
 			return usage("--%s must not be negative", d.Name)
 		}
+	}
+	if f.options.Retention.PerSession < 0 || f.options.Retention.Age < 0 {
+		return usage("--keep-finished and --keep-for must not be negative")
 	}
 	if f.options.Idle < 0 {
 		return usage("--idle must not be negative")

@@ -22,6 +22,8 @@ type Options struct {
 	TCP string
 	// Limits bound what runs and what waits.
 	Limits coordinator.Limits
+	// Retention bounds what is kept of finished subagents.
+	Retention coordinator.Retention
 	// Deadlines bound the steps of a subagent's life.
 	Deadlines deadlines.Set
 	// SyncAlways makes each record survive a power cut.
