@@ -1,6 +1,9 @@
 package coordinator
 
 import (
+	"cmp"
+	"fmt"
+	"maps"
 	"time"
 
 	"github.com/hayward-dev/hayward/internal/deadlines"
@@ -12,11 +15,40 @@ type Limits struct {
 	// PerSession and Total bound concurrent children.
 	PerSession int
 	Total      int
+	// PerType bounds the concurrent children of a type over all sessions. A type
+	// without an entry has no bound of its own: parallelism comes from tasks.
+	PerType map[string]int
 	// QueueLength bounds the subagents that wait for a slot. A spawn beyond it is
 	// refused with [events.CodeLimit].
 	QueueLength int
+	// AtLimit says what becomes of a spawn for which there is no slot.
+	AtLimit AtLimit
 	// Depth bounds nesting: 1 allows children of clients alone.
 	Depth int
+}
+
+// AtLimit is what becomes of a spawn for which there is no slot.
+type AtLimit string
+
+// The ways. [QueueAtLimit] is the default.
+const (
+	// QueueAtLimit lets it wait for a slot.
+	QueueAtLimit AtLimit = "queue"
+	// FailAtLimit answers it with [events.CodeLimit]. A record of the failure is
+	// left, unread, so that the id can be asked for and a parent that did not hear
+	// the answer finds it among the completions.
+	FailAtLimit AtLimit = "fail"
+)
+
+// ParseAtLimit reads one of the ways; nothing is the default.
+func ParseAtLimit(s string) (AtLimit, error) {
+	switch a := AtLimit(s); a {
+	case "", QueueAtLimit:
+		return QueueAtLimit, nil
+	case FailAtLimit:
+		return a, nil
+	}
+	return "", fmt.Errorf("%q is neither %s nor %s", s, QueueAtLimit, FailAtLimit)
 }
 
 // Retention bounds what is kept of finished subagents. What lives, what nobody
@@ -105,6 +137,11 @@ func (c Config) withDefaults() Config {
 	count(&c.Limits.Total, defaultTotal)
 	count(&c.Limits.QueueLength, defaultQueueLength)
 	count(&c.Limits.Depth, defaultDepth)
+	c.Limits.AtLimit = cmp.Or(c.Limits.AtLimit, QueueAtLimit)
+	c.Limits.PerType = maps.Clone(c.Limits.PerType)
+	for t, n := range c.Limits.PerType {
+		c.Limits.PerType[t] = max(n, 1)
+	}
 	count(&c.Retention.PerSession, defaultKept)
 	span(&c.Retention.Age, defaultAge)
 	count(&c.Intake, defaultIntake)

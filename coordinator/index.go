@@ -28,8 +28,9 @@ type session struct {
 	read    ordered
 	leaving map[*subagent]struct{}
 	prompts map[string]*prompt
-	// ready tells that the session is in the round robin.
-	ready bool
+	// ready tells that the session is in the round robin, stalled that it waits for
+	// a type to have room.
+	ready, stalled bool
 }
 
 // prompt is one turn of a session.
@@ -235,7 +236,7 @@ func (x *index) drop(e *subagent) {
 			delete(g.prompts, e.rec.ParentPromptID)
 		}
 	}
-	if len(g.all.items) == 0 && !g.ready {
+	if len(g.all.items) == 0 && !g.ready && !g.stalled {
 		delete(x.sessions, g.id)
 	}
 }

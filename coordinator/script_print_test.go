@@ -96,7 +96,7 @@ func code(err *events.Error) string {
 func describeAnswer(a Answer) string {
 	if a.Error != nil {
 		line := "error " + code(a.Error)
-		for _, key := range []string{"subagent_id", "candidates", "limit", "state"} {
+		for _, key := range []string{"subagent_id", "candidates", "limit", "running", "queued", "state"} {
 			if v, ok := a.Error.Details[key]; ok {
 				line += " " + key + "=" + v
 			}

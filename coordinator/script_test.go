@@ -3,6 +3,7 @@ package coordinator
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -42,6 +43,15 @@ func (s *script) config(t *testing.T, d *datadriven.TestData) Config {
 	d.MaybeScanArgs(t, "total", &cfg.Limits.Total)
 	d.MaybeScanArgs(t, "queue", &cfg.Limits.QueueLength)
 	d.MaybeScanArgs(t, "depth", &cfg.Limits.Depth)
+	if v := s.word(t, d, "type"); v != "" {
+		name, most, _ := strings.Cut(v, ":")
+		n, err := strconv.Atoi(most)
+		if err != nil {
+			d.Fatalf(t, "type: %v", err)
+		}
+		cfg.Limits.PerType = map[string]int{name: n}
+	}
+	cfg.Limits.AtLimit = AtLimit(s.word(t, d, "at-limit"))
 	d.MaybeScanArgs(t, "keep", &cfg.Retention.PerSession)
 	cfg.Retention.Age = duration(t, d, "age")
 	cfg.AwaitBudget = duration(t, d, "budget")
@@ -88,6 +98,7 @@ func (s *script) run(t *testing.T, d *datadriven.TestData) string {
 	case "shutdown-expired":
 		out = w.apply(ShutdownExpired{})
 	case "remove":
+		w.forced = w.forced || d.HasArg("force")
 		to := &ticket{"remove"}
 		w.answers[to] = nil
 		out = w.apply(Remove{events.RemoveRequest{
@@ -181,6 +192,9 @@ func (s *script) events(t *testing.T, d *datadriven.TestData) []events.SubagentE
 			e.ParentPromptID, e.Name = s.word(t, d, "prompt"), s.word(t, d, "name")
 			e.RunInBackground, e.Reopen = d.HasArg("bg"), d.HasArg("reopen")
 			e.Labels = s.labels(t, d)
+			if v := s.word(t, d, "type"); v != "" {
+				e.SubagentType = v
+			}
 			e.AwaitBudgetMS, e.MaxRuntimeMS = s.ms(t, d, "budget"), s.ms(t, d, "max-runtime")
 			if in := s.word(t, d, "input"); in != "" {
 				e.Inputs = map[string]string{"in": s.ref(in)}

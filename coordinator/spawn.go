@@ -26,6 +26,12 @@ func (s *State) spawn(m Request, req events.Spawn) {
 		s.reopen(m, req)
 		return
 	}
+	if s.cfg.Limits.AtLimit == FailAtLimit {
+		if limit := s.reached(spec.ID, req.ParentSessionID, spec.Request.SubagentType); limit != nil {
+			s.reject(m, spec, limit)
+			return
+		}
+	}
 	e := s.create(spec, m.digest)
 	var deadline time.Time
 	if budget := s.awaitBudget(req); !req.RunInBackground && budget > 0 {
@@ -121,9 +127,8 @@ func (s *State) admissible(spec *events.Spec) *events.Error {
 		return events.Errorf(s.storeError.Code, s.storeError.Layer, "spawn %s: records cannot be written now: %w", spec.ID, s.storeError)
 	}
 	limits := s.cfg.Limits
-	g := s.sessions[req.ParentSessionID]
-	full := len(s.slots) >= limits.Total || (g != nil && len(g.slots) >= limits.PerSession)
-	if full && len(s.queued) >= limits.QueueLength {
+	if limits.AtLimit == QueueAtLimit && len(s.queued) >= limits.QueueLength &&
+		s.reached(spec.ID, req.ParentSessionID, req.SubagentType) != nil {
 		return events.Errorf(events.CodeLimit, events.LayerGate, "spawn %s: %d subagents run and %d wait, the queue's limit is %d",
 			spec.ID, len(s.slots), len(s.queued), limits.QueueLength).
 			WithRemedy("wait for one to end, or raise the limits").

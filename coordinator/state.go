@@ -25,8 +25,12 @@ type State struct {
 	slots  map[*subagent]struct{}
 	// unsettled are those whose latest state is not durable.
 	unsettled map[*subagent]struct{}
-	// ready holds sessions that have a queue and a free slot, each once.
-	ready []*session
+	// typeSlots are the slots of each type that has a limit.
+	typeSlots map[string]map[*subagent]struct{}
+	// ready holds sessions that have a queue and a free slot, stalled those that
+	// wait for a slot of a type, each once.
+	ready   []*session
+	stalled []*session
 
 	timers    timers
 	waits     map[wait]struct{}
@@ -60,6 +64,7 @@ func NewState(cfg Config, epoch string) *State {
 		queued:    make(map[*subagent]struct{}),
 		slots:     make(map[*subagent]struct{}),
 		unsettled: make(map[*subagent]struct{}),
+		typeSlots: make(map[string]map[*subagent]struct{}),
 		waits:     make(map[wait]struct{}),
 		leases:    make(map[string]*lease),
 		gates:     newGates(),
@@ -234,6 +239,7 @@ func (s *State) place(e *subagent) {
 		s.slots[e] = struct{}{}
 		g.slots[e] = struct{}{}
 	}
+	s.setTypeSlot(e, e.holdsSlot())
 	s.offer(g)
 }
 

@@ -59,6 +59,8 @@ type world struct {
 	closing map[string]events.Gate
 	forgets map[string]Forget
 	removed []string
+	// forced tells that ends may be removed that nobody has read.
+	forced bool
 
 	children map[string]*childSim
 	// ran counts how often a subagent's command was let go, over all boots.
@@ -211,6 +213,9 @@ func (w *world) forget(f Forget) {
 	if st.Revision == 0 || st.Record.Live() {
 		w.t.Fatalf("%s is removed and has not ended durably", f.ID)
 	}
+	if st.Record.ReadAt == nil && !w.forced {
+		w.t.Fatalf("%s is removed and nobody has read it", f.ID)
+	}
 	if _, busy := w.writing[f.ID]; busy {
 		w.t.Fatalf("%s is removed and written at once", f.ID)
 	}
@@ -244,6 +249,8 @@ func (w *world) settleOther(key string) ([]Effect, bool) {
 			w.gates[promptKey{f.Gate.Session, f.Gate.Prompt}] = *f.Gate
 		}
 		delete(w.stored, f.ID)
+		delete(w.feed, f.ID)
+		delete(w.ran, f.ID)
 		w.removed = append(w.removed, f.ID)
 		return w.apply(Forgotten{ID: f.ID}), true
 	}
@@ -471,6 +478,20 @@ func checkState(t tb, s *State) {
 			fail("%d of session %s run, the limit is %d", n, g.id, s.cfg.Limits.PerSession)
 		}
 	}
+	for t, most := range s.cfg.Limits.PerType {
+		n := 0
+		for _, e := range s.all.items {
+			if e.rec.SubagentType == t && e.holdsSlot() {
+				n++
+			}
+		}
+		if n > most || n != len(s.typeSlots[t]) {
+			fail("%d of type %s run, indexed %d, the limit is %d", n, t, len(s.typeSlots[t]), most)
+		}
+	}
+	if s.storeError == nil && s.closing == nil && !s.finished {
+		checkAdmission(t, s)
+	}
 	if running != len(s.slots) || queued != len(s.queued) || unsettled != len(s.unsettled) {
 		fail("%d/%d run, %d/%d wait, %d/%d unsettled", len(s.slots), running, len(s.queued), queued, len(s.unsettled), unsettled)
 	}
@@ -482,6 +503,19 @@ func checkState(t tb, s *State) {
 	checkDerived(t, s)
 	if !slices.IsSortedFunc(s.index.ended.items, byEndTime) || !slices.IsSortedFunc(s.live.items, byCreation) {
 		fail("an index is out of order")
+	}
+}
+
+// checkAdmission proves that no slot stays free while somebody could have it.
+func checkAdmission(t tb, s *State) {
+	t.Helper()
+	if len(s.slots) >= s.cfg.Limits.Total {
+		return
+	}
+	for e := range s.queued {
+		if len(e.session.slots) < s.cfg.Limits.PerSession && s.typeHasRoom(e.rec.SubagentType) {
+			t.Fatalf("state: %s waits and there is a slot", e.id)
+		}
 	}
 }
 

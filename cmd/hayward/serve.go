@@ -12,6 +12,7 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 
+	"github.com/hayward-dev/hayward/coordinator"
 	"github.com/hayward-dev/hayward/events"
 	"github.com/hayward-dev/hayward/internal/daemon"
 	"github.com/hayward-dev/hayward/internal/deadlines"
@@ -46,6 +47,8 @@ leaves them running for the next daemon. Its log is on stderr.`,
 	for _, l := range f.limits() {
 		flags.IntVar(l.value, l.name, 0, l.usage+" (0: the default)")
 	}
+	flags.StringToIntVar(&f.options.Limits.PerType, "max-per-type", nil, "`TYPE=N`: subagents of a type that run at once, over all sessions (repeatable)")
+	flags.StringVar((*string)(&f.options.Limits.AtLimit), "at-limit", "", "a spawn without a place: queue (the default) or fail")
 	flags.IntVar(&f.options.Retention.PerSession, "keep-finished", 0, "finished subagents that a session keeps, once they were read (0: the default)")
 	flags.DurationVar(&f.options.Retention.Age, "keep-for", 0, "how long finished subagents are kept, once they were read (0: the default)")
 	for _, d := range deadlines.All {
@@ -88,6 +91,14 @@ func (f *serveFlags) check() error {
 		if *d.Of(&f.options.Deadlines) < 0 {
 			return usage("--%s must not be negative", d.Name)
 		}
+	}
+	for t, n := range f.options.Limits.PerType {
+		if n < 1 {
+			return usage("--max-per-type %s=%d: there must be at least 1", t, n)
+		}
+	}
+	if _, err := coordinator.ParseAtLimit(string(f.options.Limits.AtLimit)); err != nil {
+		return usage("--at-limit: %w", err)
 	}
 	if f.options.Retention.PerSession < 0 || f.options.Retention.Age < 0 {
 		return usage("--keep-finished and --keep-for must not be negative")

@@ -44,6 +44,7 @@ func (a *admin) status(ctx context.Context, data []byte) (any, *events.Error) {
 		LateReports: a.tracker.late.Load() + stats.LateReports, DroppedMessages: a.dropped(),
 	}
 	reply.Limits, reply.Origins = a.limits()
+	reply.AtLimit = string(a.coord.Limits().AtLimit)
 	return reply, nil
 }
 
@@ -58,6 +59,10 @@ func (a *admin) limits() (values map[string]int64, origins map[string]string) {
 	note("total", int64(l.Total), asked.Total != 0)
 	note("queue_length", int64(l.QueueLength), asked.QueueLength != 0)
 	note("depth", int64(l.Depth), asked.Depth != 0)
+	for t, n := range l.PerType {
+		note("per_type."+t, int64(n), true)
+	}
+	origins["at_limit"] = origin(asked.AtLimit != "")
 	kept := a.coord.Retention()
 	note("keep_finished", int64(kept.PerSession), a.opts.Retention.PerSession != 0)
 	note("keep_for_ms", kept.Age.Milliseconds(), a.opts.Retention.Age != 0)
