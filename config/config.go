@@ -182,6 +182,9 @@ func (c *Config) Duration(k *Key) time.Duration { return typed[time.Duration](c,
 // Bytes is the value of a size key, 0 when it has none.
 func (c *Config) Bytes(k *Key) int64 { return int64(typed[size](c, k)) }
 
+// Counts is the value of a table key, nil when it has none.
+func (c *Config) Counts(k *Key) map[string]int { return typed[counts](c, k) }
+
 // typed returns the zero value for a key without one.
 func typed[T any](c *Config, k *Key) T {
 	v, _ := c.Value(k).data.(T)

@@ -140,12 +140,16 @@ func TestTypes(t *testing.T) {
 	p := newPlace(t)
 	p.write(p.UserDir, fileName, `session = "s"
 sandbox = { best_effort = true }
-limits.per_session = 7
 [spawn]
 max_runtime = "1h30m"
 max_memory = "1536M"
 [daemon]
 tcp = ""
+[limits]
+per_session = 7
+[limits.per_type]
+command = 4
+agent = 2
 `)
 	c := p.load()
 	require.Equal(t, "s", c.String(Session))
@@ -153,12 +157,15 @@ tcp = ""
 	require.Equal(t, 7, c.Int(LimitPerSession))
 	require.Equal(t, 90*time.Minute, c.Duration(SpawnMaxRuntime))
 	require.Equal(t, "1h30m", c.Value(SpawnMaxRuntime).Text)
+	require.Equal(t, map[string]int{"command": 4, "agent": 2}, c.Counts(LimitPerType))
+	require.Equal(t, "agent=2,command=4", c.Value(LimitPerType).Text)
+	require.Equal(t, 9, c.Value(LimitPerType).Origin.Line)
 	require.EqualValues(t, 1536<<20, c.Bytes(SpawnMaxMemory))
 	require.Equal(t, "1536M", c.Value(SpawnMaxMemory).Text)
 	require.Equal(t, "100000001", Size(100000001))
 	require.Equal(t, "3T", Size(3<<40))
 	require.Zero(t, c.Duration(SpawnIdleTimeout), "without a default")
-	require.Equal(t, 3, c.Value(LimitPerSession).Origin.Line)
+	require.Equal(t, 8, c.Value(LimitPerSession).Origin.Line)
 	require.True(t, c.Value(DaemonTCP).IsSet())
 }
 
@@ -174,6 +181,7 @@ per_session = 0
 total = "many"
 depth = 1.5
 max_memory = 4096
+per_type = { command = 0 }
 [deadlines]
 grace = 10
 start_timeout = "soon"
@@ -189,19 +197,20 @@ a = 1
 	require.Equal(t, []string{
 		project + ":1: daemon: is a whole number and should be a table: [daemon]",
 		project + ":3: limits.total: belongs to the daemon, which serves all projects; set it in the user's config.toml",
-		file + ":1: sesion: unknown key; there are session, [sandbox], [spawn], [limits], [daemon], [bus], [deadlines]",
+		file + ":1: sesion: unknown key; there are session, [sandbox], [spawn], [limits], [retention], [daemon], [bus], [deadlines]",
 		file + ":3: sandbox.profile: is a whole number and should be a string",
 		file + ":4: sandbox.profil: unknown key; [sandbox] has profile, best_effort",
 		file + ":6: limits.per_session: 0 is less than 1",
 		file + ":7: limits.total: is a string and should be a whole number",
 		file + ":8: limits.depth: is a number with a fraction and should be a whole number",
 		file + ":9: limits.max_memory: 4K is neither 0 nor between 16M and 1024T",
-		file + `:11: deadlines.grace: is a whole number and should be a duration in quotation marks, such as "90s"`,
-		file + `:12: deadlines.start_timeout: "soon" is not a duration such as "90s", "10m" or "1h30m"`,
-		file + ":13: deadlines.kill_proof: -1s is less than 1ms",
-		file + ":14: deadlines.max_runtime: 10000h0m0s is over a year",
-		file + `:16: bus.sync: "sometimes" is not one of interval, always`,
-		file + ":17: nonsense: unknown key; there are session, [sandbox], [spawn], [limits], [daemon], [bus], [deadlines]",
+		file + ":10: limits.per_type: command: 0 is less than 1",
+		file + `:12: deadlines.grace: is a whole number and should be a duration in quotation marks, such as "90s"`,
+		file + `:13: deadlines.start_timeout: "soon" is not a duration such as "90s", "10m" or "1h30m"`,
+		file + ":14: deadlines.kill_proof: -1s is less than 1ms",
+		file + ":15: deadlines.max_runtime: 10000h0m0s is over a year",
+		file + `:17: bus.sync: "sometimes" is not one of interval, always`,
+		file + ":18: nonsense: unknown key; there are session, [sandbox], [spawn], [limits], [retention], [daemon], [bus], [deadlines]",
 		"$HAYWARD_MAX_RUNTIME: spawn.max_runtime: -1s is less than 1ms",
 	}, p.faults())
 }

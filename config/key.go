@@ -2,6 +2,7 @@ package config
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -19,6 +20,7 @@ const (
 	KindBool     Kind = "boolean"
 	KindInt      Kind = "integer"
 	KindDuration Kind = "duration" // a string such as "90s", "10m" or "1h30m"
+	KindCounts   Kind = "table"    // whole numbers by name: a table, on a command line "a=1,b=2"
 	KindSize     Kind = "size"     // bytes: a string such as "512M" or "2G", or a whole number
 )
 
@@ -95,6 +97,10 @@ func (k *Key) parse(text string) (any, error) {
 		if v, err = parseSize(text); err != nil {
 			return nil, err
 		}
+	case KindCounts:
+		if v, err = parseCounts(text); err != nil {
+			return nil, err
+		}
 	default:
 		v = text
 	}
@@ -127,6 +133,20 @@ func (k *Key) decode(raw any) (any, error) {
 			return nil, err
 		}
 		v = d
+	case KindCounts:
+		table, ok := raw.(map[string]any)
+		if !ok {
+			return nil, wrongType(raw, "a table of whole numbers")
+		}
+		all := make(counts)
+		for _, name := range slices.Sorted(maps.Keys(table)) {
+			n, ok := table[name].(int64)
+			if !ok {
+				return nil, fmt.Errorf("%s %w", name, wrongType(table[name], "a whole number"))
+			}
+			all[name] = int(n)
+		}
+		v = all
 	case KindSize:
 		if n, ok := raw.(int64); ok {
 			raw = strconv.FormatInt(n, 10)
@@ -156,6 +176,32 @@ func parseDuration(s string) (time.Duration, error) {
 		return 0, fmt.Errorf(`%q is not a duration such as "90s", "10m" or "1h30m"`, s)
 	}
 	return d, nil
+}
+
+// counts are whole numbers by name.
+type counts map[string]int
+
+// parseCounts reads what String prints, with or without brackets around it.
+func parseCounts(text string) (counts, error) {
+	all := make(counts)
+	for pair := range strings.SplitSeq(strings.Trim(text, "[]"), ",") {
+		name, count, ok := strings.Cut(pair, "=")
+		n, err := strconv.Atoi(count)
+		if !ok || name == "" || err != nil {
+			return nil, fmt.Errorf("%q is not of the form NAME=NUMBER", pair)
+		}
+		all[name] = n
+	}
+	return all, nil
+}
+
+// String lists the numbers by name.
+func (c counts) String() string {
+	var pairs []string
+	for _, name := range slices.Sorted(maps.Keys(c)) {
+		pairs = append(pairs, fmt.Sprintf("%s=%d", name, c[name]))
+	}
+	return strings.Join(pairs, ",")
 }
 
 // size is a number of bytes.
@@ -211,6 +257,12 @@ func (k *Key) validate(v any) error {
 	case time.Duration:
 		if int64(x) < k.Least {
 			return fmt.Errorf("%s is less than %s", x, time.Duration(k.Least))
+		}
+	case counts:
+		for _, name := range slices.Sorted(maps.Keys(x)) {
+			if int64(x[name]) < k.Least {
+				return fmt.Errorf("%s: %d is less than %d", name, x[name], k.Least)
+			}
 		}
 	case string:
 		if len(k.Values) > 0 && !slices.Contains(k.Values, x) {

@@ -42,8 +42,17 @@ var (
 	LimitQueue      = limit("limits.queue_length", "max-queued", "4096", "subagents that wait for a place; more are refused with code limit")
 	LimitDepth      = limit("limits.depth", "max-depth", "1", "how deep subagents may be nested; 1: only clients may spawn")
 
+	LimitPerType = &Key{Name: "limits.per_type", Kind: KindCounts, Scope: ScopeDaemon, Flag: "max-per-type", Verbs: "serve", Least: 1,
+		About: "subagents of a type that run at once, over all sessions; a type that is not there has no bound of its own"}
+	AtLimit = &Key{Name: "limits.at_limit", Kind: KindString, Scope: ScopeDaemon, Default: "queue", Flag: "at-limit", Verbs: "serve",
+		Values: []string{"queue", "fail"}, About: "what becomes of a subagent for which there is no place: it waits, or it is refused with code limit"}
 	LimitMemory = &Key{Name: "limits.max_memory", Kind: KindSize, Scope: ScopeDaemon, Flag: "max-memory", Verbs: "serve", check: memory,
 		About: "memory of a subagent whose request names no bound; 0 or none: no bound"}
+
+	KeepFinished = &Key{Name: "retention.per_session", Kind: KindInt, Scope: ScopeDaemon, Default: "1000", Flag: "keep-finished", Verbs: "serve", Least: 1,
+		About: "finished subagents that a session keeps, the latest; what nobody has read is kept beyond it"}
+	KeepFor = &Key{Name: "retention.age", Kind: KindDuration, Scope: ScopeDaemon, Default: "720h", Flag: "keep-for", Verbs: "serve", Least: int64(time.Second),
+		About: "how long finished subagents are kept once somebody has read them", check: duration}
 
 	DaemonIdle = &Key{Name: "daemon.idle", Kind: KindDuration, Scope: ScopeDaemon, Default: "15m", Least: int64(time.Second),
 		About: "how long a daemon that a verb started stays without a request and without a live subagent (`serve` itself leaves only with --idle)"}
@@ -79,7 +88,8 @@ var Deadlines = func() []*Key {
 // Keys lists every key in the order of the documentation.
 var Keys = append([]*Key{
 	Session, SandboxProfile, SandboxBestEffort, SpawnMaxRuntime, SpawnIdleTimeout, SpawnMaxMemory, SpawnIsolation,
-	LimitPerSession, LimitTotal, LimitQueue, LimitDepth, LimitMemory,
+	LimitPerSession, LimitTotal, LimitQueue, LimitDepth, LimitPerType, AtLimit, LimitMemory,
+	KeepFinished, KeepFor,
 	DaemonIdle, DaemonTCP, DaemonHandover, DaemonLogLevel, BusSync,
 }, Deadlines...)
 

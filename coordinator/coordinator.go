@@ -27,7 +27,7 @@ type Deps struct {
 
 // Coordinator runs a [State]: the drain loop and the workers that carry out its
 // effects. Its methods may be called from any goroutine and, but for Run,
-// Shutdown, Stats and Lookup, never block.
+// Shutdown, Stats, Lookup, Remove and Prune, never block.
 type Coordinator struct {
 	cfg  Config
 	log  *zap.Logger
@@ -79,6 +79,9 @@ func New(cfg Config, d Deps) *Coordinator {
 
 // Limits returns the limits in force.
 func (c *Coordinator) Limits() Limits { return c.cfg.Limits }
+
+// Retention returns the bounds in force of what is kept.
+func (c *Coordinator) Retention() Retention { return c.cfg.Retention }
 
 // Submit hands a request to the loop. It refuses, and then never answers, with
 // [events.CodeBusy] past the bounds and with [events.CodeShuttingDown] after the
@@ -191,6 +194,30 @@ func (c *Coordinator) Lookup(ctx context.Context, session, ref string) (events.R
 		return events.Record{}, err
 	}
 	return r.(Found).Record, nil
+}
+
+// Remove takes finished subagents away, by id. Like [Coordinator.Prune] it waits
+// until they are gone; at the end of ctx it goes on without the caller.
+func (c *Coordinator) Remove(ctx context.Context, r events.RemoveRequest) (events.RemoveReply, *events.Error) {
+	if err := r.Validate(); err != nil {
+		return events.RemoveReply{}, err
+	}
+	return removal(c.ask(ctx, func(to Responder) Message { return Remove{r, to} }))
+}
+
+// Prune takes finished and read subagents away, by age and number.
+func (c *Coordinator) Prune(ctx context.Context, r events.PruneRequest) (events.RemoveReply, *events.Error) {
+	if err := r.Validate(); err != nil {
+		return events.RemoveReply{}, err
+	}
+	return removal(c.ask(ctx, func(to Responder) Message { return Prune{r, to} }))
+}
+
+func removal(r any, err *events.Error) (events.RemoveReply, *events.Error) {
+	if err != nil {
+		return events.RemoveReply{}, err
+	}
+	return r.(events.RemoveReply), nil
 }
 
 // Shutdown ends the coordinator and with it Run: see [ShutDown]. It returns once

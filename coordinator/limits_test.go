@@ -11,14 +11,16 @@ import (
 	"github.com/hayward-dev/hayward/internal/deadlines"
 )
 
-func TestGatesWithoutARecordAreBounded(t *testing.T) {
+func TestGatesAreBounded(t *testing.T) {
 	s := NewState(Config{}, "t")
 	for i := range maxGates + 10 {
-		s.remember(promptKey{"s", fmt.Sprint(i)})
+		s.setGate(promptKey{"s", fmt.Sprint(i)}, false)
 	}
-	s.remember(promptKey{"s", "20"})
-	require.Len(t, s.gates, maxGates)
+	s.setGate(promptKey{"s", "20"}, false)
+	require.Len(t, s.gates.byKey, maxGates)
+	require.Len(t, s.gates.order, maxGates)
 	require.False(t, s.gated("s", "9"), "the oldest went")
+	require.Contains(t, s.out, ForgetGate{"s", "9"})
 	require.True(t, s.gated("s", "10"))
 	require.True(t, s.gated("s", fmt.Sprint(maxGates+9)))
 	require.False(t, s.gated("s", ""))

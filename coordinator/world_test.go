@@ -53,6 +53,14 @@ type world struct {
 	writing map[string]Persist
 	next    map[string]Persist
 	order   []string
+	// gates are those that are durable; closing those being written and forgets the
+	// removals under way, both by the key that they have in order.
+	gates   map[promptKey]events.Gate
+	closing map[string]events.Gate
+	forgets map[string]Forget
+	removed []string
+	// forced tells that ends may be removed that nobody has read.
+	forced bool
 
 	children map[string]*childSim
 	// ran counts how often a subagent's command was let go, over all boots.
@@ -76,7 +84,7 @@ func newWorld(t tb, cfg Config) *world {
 		t: t, cfg: cfg, now: epochStart,
 		stored:   map[string]Stored{},
 		children: map[string]*childSim{}, ran: map[string]int{}, answers: map[*ticket][]Answer{},
-		feed: map[string][]events.FeedEvent{},
+		feed: map[string][]events.FeedEvent{}, gates: map[promptKey]events.Gate{},
 	}
 	w.boot()
 	return w
@@ -88,6 +96,7 @@ func (w *world) boot() []Effect {
 	w.boots++
 	w.state = NewState(w.cfg, fmt.Sprintf("boot%d", w.boots))
 	w.writing, w.next = map[string]Persist{}, map[string]Persist{}
+	w.closing, w.forgets = map[string]events.Gate{}, map[string]Forget{}
 	w.order, w.finished = nil, nil
 	for id, c := range w.children {
 		// The start pipe's other end is gone: a child that was not let go is, too.
@@ -96,7 +105,7 @@ func (w *world) boot() []Effect {
 		}
 	}
 	stored := slices.Collect(maps.Values(w.stored))
-	return w.apply(Restore{Stored: stored})
+	return w.apply(Restore{Stored: stored, Gates: slices.Collect(maps.Values(w.gates))})
 }
 
 // apply gives the state one message and notes its effects.
@@ -106,6 +115,13 @@ func (w *world) apply(m Message) []Effect {
 		switch e := e.(type) {
 		case Persist:
 			w.write(e)
+		case PersistGate:
+			w.hold(gateSlot(e.Gate.Session, e.Gate.Prompt))
+			w.closing[gateSlot(e.Gate.Session, e.Gate.Prompt)] = e.Gate
+		case ForgetGate:
+			delete(w.gates, promptKey{e.Session, e.Prompt})
+		case Forget:
+			w.forget(e)
 		case Publish:
 			id := e.Event.SubagentID
 			if n := len(w.feed[id]); n > 0 && w.feed[id][n-1].Seq >= e.Event.Seq {
@@ -184,6 +200,63 @@ func (w *world) begin(p Persist) {
 	w.order = append(w.order, p.Record.ID)
 }
 
+// hold puts key last in the order of what is under way.
+func (w *world) hold(key string) {
+	if !slices.Contains(w.order, key) {
+		w.order = append(w.order, key)
+	}
+}
+
+// forget notes a removal and checks that it may be.
+func (w *world) forget(f Forget) {
+	st := w.stored[f.ID]
+	if st.Revision == 0 || st.Record.Live() {
+		w.t.Fatalf("%s is removed and has not ended durably", f.ID)
+	}
+	if st.Record.ReadAt == nil && !w.forced {
+		w.t.Fatalf("%s is removed and nobody has read it", f.ID)
+	}
+	if _, busy := w.writing[f.ID]; busy {
+		w.t.Fatalf("%s is removed and written at once", f.ID)
+	}
+	for id, other := range w.stored {
+		if !other.Record.Live() || other.Spec == nil {
+			continue
+		}
+		for _, input := range other.Spec.Request.Inputs {
+			if input == f.ID {
+				w.t.Fatalf("%s is removed and %s reads it", f.ID, id)
+			}
+		}
+	}
+	w.forgets["forget "+f.ID] = f
+	w.hold("forget " + f.ID)
+}
+
+// settleOther makes what is under way with key durable, if it is no record.
+func (w *world) settleOther(key string) ([]Effect, bool) {
+	drop := func() { w.order = slices.DeleteFunc(w.order, func(o string) bool { return o == key }) }
+	if g, is := w.closing[key]; is {
+		drop()
+		delete(w.closing, key)
+		w.gates[promptKey{g.Session, g.Prompt}] = g
+		return w.apply(GatePersisted{Gate: g}), true
+	}
+	if f, is := w.forgets[key]; is {
+		drop()
+		delete(w.forgets, key)
+		if f.Gate != nil {
+			w.gates[promptKey{f.Gate.Session, f.Gate.Prompt}] = *f.Gate
+		}
+		delete(w.stored, f.ID)
+		delete(w.feed, f.ID)
+		delete(w.ran, f.ID)
+		w.removed = append(w.removed, f.ID)
+		return w.apply(Forgotten{ID: f.ID}), true
+	}
+	return nil, false
+}
+
 // taken ends the write of id that is under way, which is returned.
 func (w *world) taken(id string) Persist {
 	p, there := w.writing[id]
@@ -197,6 +270,9 @@ func (w *world) taken(id string) Persist {
 
 // ack makes the write of id durable that is under way.
 func (w *world) ack(id string) []Effect {
+	if effects, other := w.settleOther(id); other {
+		return effects
+	}
 	p := w.taken(id)
 	if next, waiting := w.next[id]; waiting {
 		delete(w.next, id)
@@ -219,6 +295,14 @@ func (w *world) ack(id string) []Effect {
 
 // fail fails the write of id that is under way. The latest state is tried again.
 func (w *world) fail(id string, code events.Code) []Effect {
+	if _, gate := w.closing[id]; gate {
+		return nil // it is tried again
+	}
+	if f, is := w.forgets[id]; is {
+		delete(w.forgets, id)
+		w.order = slices.DeleteFunc(w.order, func(o string) bool { return o == id })
+		return w.apply(Forgotten{ID: f.ID, Err: events.Errorf(code, events.LayerCoordinator, "removal failed")})
+	}
 	p := w.taken(id)
 	if next, waiting := w.next[id]; waiting {
 		delete(w.next, id)
@@ -348,7 +432,16 @@ func checkState(t tb, s *State) {
 		if in := slices.Contains(s.index.ended.items, e); in != e.endDurable() {
 			fail("%s is ended=%v", id, in)
 		}
-		unread := e.endDurable() && r.ReadAt == nil
+		unread := e.endDurable() && r.ReadAt == nil && !e.leaving
+		if in := slices.Contains(e.session.read.items, e); in != (e.endDurable() && r.ReadAt != nil && !e.leaving) {
+			fail("%s is read=%v", id, in)
+		}
+		if _, in := e.session.leaving[e]; in != e.leaving {
+			fail("%s is leaving=%v", id, in)
+		}
+		if !slices.Contains(s.byTail[id[len(id)-tailLength:]], e) || !slices.Contains(s.all.items, e) || !slices.Contains(e.session.all.items, e) {
+			fail("%s is not to be found", id)
+		}
 		if _, in := e.session.unread[e]; in != unread {
 			fail("%s is unread=%v", id, in)
 		}
@@ -385,6 +478,20 @@ func checkState(t tb, s *State) {
 			fail("%d of session %s run, the limit is %d", n, g.id, s.cfg.Limits.PerSession)
 		}
 	}
+	for t, most := range s.cfg.Limits.PerType {
+		n := 0
+		for _, e := range s.all.items {
+			if e.rec.SubagentType == t && e.holdsSlot() {
+				n++
+			}
+		}
+		if n > most || n != len(s.typeSlots[t]) {
+			fail("%d of type %s run, indexed %d, the limit is %d", n, t, len(s.typeSlots[t]), most)
+		}
+	}
+	if s.storeError == nil && s.closing == nil && !s.finished {
+		checkAdmission(t, s)
+	}
 	if running != len(s.slots) || queued != len(s.queued) || unsettled != len(s.unsettled) {
 		fail("%d/%d run, %d/%d wait, %d/%d unsettled", len(s.slots), running, len(s.queued), queued, len(s.unsettled), unsettled)
 	}
@@ -393,8 +500,71 @@ func checkState(t tb, s *State) {
 			fail("a timer is misplaced")
 		}
 	}
+	checkDerived(t, s)
 	if !slices.IsSortedFunc(s.index.ended.items, byEndTime) || !slices.IsSortedFunc(s.live.items, byCreation) {
 		fail("an index is out of order")
+	}
+}
+
+// checkAdmission proves that no slot stays free while somebody could have it.
+func checkAdmission(t tb, s *State) {
+	t.Helper()
+	if len(s.slots) >= s.cfg.Limits.Total {
+		return
+	}
+	for e := range s.queued {
+		if len(e.session.slots) < s.cfg.Limits.PerSession && s.typeHasRoom(e.rec.SubagentType) {
+			t.Fatalf("state: %s waits and there is a slot", e.id)
+		}
+	}
+}
+
+// checkDerived compares what names and prompts lead to with the records.
+func checkDerived(t tb, s *State) {
+	t.Helper()
+	if len(s.all.items) != len(s.byID) {
+		t.Fatalf("state: %d are listed, %d known", len(s.all.items), len(s.byID))
+	}
+	sizes, names, used := map[*prompt]int{}, map[nameKey]*subagent{}, 0
+	for _, e := range s.all.items {
+		if e.prompt != nil {
+			sizes[e.prompt]++
+		}
+		if e.rec.Name != "" {
+			names[nameKey{e.rec.ParentSessionID, e.rec.Name}] = e // the youngest is last
+		}
+		if !e.endDurable() {
+			used += len(uses(e))
+		}
+	}
+	for _, g := range s.sessions {
+		for id, p := range g.prompts {
+			if p.size != sizes[p] || p.size == 0 {
+				t.Fatalf("state: prompt %s has %d subagents, counted %d", id, sizes[p], p.size)
+			}
+		}
+	}
+	if !maps.Equal(names, s.named) {
+		t.Fatalf("state: %d names, indexed %d", len(names), len(s.named))
+	}
+	listed := 0
+	for _, list := range s.byName {
+		listed += len(list)
+		for i, e := range list {
+			if e.nameSlot != i {
+				t.Fatalf("state: %s is misplaced among its name", e.id)
+			}
+		}
+	}
+	if listed != len(names) {
+		t.Fatalf("state: %d names, listed %d", len(names), listed)
+	}
+	linked := 0
+	for _, set := range s.users {
+		linked += len(set)
+	}
+	if linked != used {
+		t.Fatalf("state: %d uses, indexed %d", used, linked)
 	}
 }
 

@@ -155,8 +155,11 @@ func (a *app) showConfig(c *config.Config, values []config.Value, origin bool) e
 
 // literal is a value as TOML has it.
 func literal(k *config.Key, text string) string {
-	if k.Kind == config.KindString || k.Kind == config.KindDuration {
+	switch k.Kind {
+	case config.KindString, config.KindDuration, config.KindSize:
 		return fmt.Sprintf("%q", text)
+	case config.KindCounts:
+		return "{ " + strings.ReplaceAll(strings.ReplaceAll(text, "=", " = "), ",", ", ") + " }"
 	}
 	return text
 }

@@ -99,11 +99,11 @@ func TestFaultyConfiguration(t *testing.T) {
 	for _, args := range [][]string{{"spawn", "--", "echo"}, {"completions"}, {"outstanding", "--parent-prompt", "p"}, {"serve"}, {"config", "show"}} {
 		r := b.run(args...)
 		require.Equal(t, 2, r.code, args)
-		require.Contains(t, r.stderr, file+":3: limits.per_sesion: unknown key; [limits] has per_session, total, queue_length, depth, max_memory (and 1 more) (see: hayward config check)")
+		require.Contains(t, r.stderr, file+":3: limits.per_sesion: unknown key; [limits] has per_session, total, queue_length, depth, per_type, at_limit, max_memory (and 1 more) (see: hayward config check)")
 	}
 	r := b.run("config", "check")
 	require.Equal(t, 2, r.code)
-	require.Equal(t, file+":3: limits.per_sesion: unknown key; [limits] has per_session, total, queue_length, depth, max_memory\n"+
+	require.Equal(t, file+":3: limits.per_sesion: unknown key; [limits] has per_session, total, queue_length, depth, per_type, at_limit, max_memory\n"+
 		file+":5: sandbox.profile: is a whole number and should be a string\n", r.stdout)
 	require.Contains(t, b.run("config", "check", "--json").stdout, `{"file":"`+file+`","line":5,"key":"sandbox.profile","message":"is a whole number and should be a string"}`)
 	require.Contains(t, b.run("config", "path").stdout, "bad     "+file)

@@ -72,16 +72,22 @@ func (a *app) limitsInForce(d *diagnosis, reply events.StatusReply) {
 	if c := a.daemonConfig(); c != nil {
 		now = shownLimits(c)
 	}
-	for _, name := range slices.Sorted(maps.Keys(reply.Limits)) {
-		n := reply.Limits[name]
-		text := shownLimit(name, n)
+	inForce := map[string]string{}
+	for name, n := range reply.Limits {
+		inForce[name] = shownLimit(name, n)
+	}
+	if reply.AtLimit != "" {
+		inForce["at_limit"] = reply.AtLimit
+	}
+	for _, name := range slices.Sorted(maps.Keys(inForce)) {
+		text, origin := inForce[name], reply.Origins[name]
 		v, known := now[name]
-		if !known || strings.HasPrefix(reply.Origins[name], "flag") || noBound(v.Text) == text {
-			d.add("limit "+name, verdictFact, "", "%s (%s)", text, reply.Origins[name])
+		if !known || strings.HasPrefix(origin, "flag") || noBound(v.Text) == text {
+			d.add("limit "+name, verdictFact, "", "%s (%s)", text, origin)
 			continue
 		}
 		d.add("limit "+name, verdictLess, "hayward shutdown --handover, then the next daemon has it",
-			"%s (%s), and now configured as %s (%s)", text, reply.Origins[name], v.Text, v.Origin)
+			"%s (%s), and now configured as %s (%s)", text, origin, v.Text, v.Origin)
 	}
 }
 

@@ -72,6 +72,8 @@ func addFlag(flags *pflag.FlagSet, k *config.Key) {
 		flags.Bool(k.Flag, false, about)
 	case k.Kind == config.KindInt:
 		flags.Int(k.Flag, 0, about)
+	case k.Kind == config.KindCounts:
+		flags.StringToInt(k.Flag, nil, about+" (repeatable)")
 	case k.Kind == config.KindSize:
 		flags.Var(byteSize{new(int64)}, k.Flag, about)
 	case k.Kind == config.KindDuration:

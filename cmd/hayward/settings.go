@@ -88,7 +88,7 @@ func (a *app) takeFlags(cmd *cobra.Command, scope config.Scope) error {
 		switch {
 		case k.Kind == config.KindSize: // 0 is no bound
 			text = cmp.Or(text, "0")
-		case text == "" || text == "0" || text == "0s":
+		case text == "" || text == "0" || text == "0s" || text == "[]":
 			continue
 		case k == config.BusSync:
 			text = map[string]string{"true": config.SyncAlways, "false": config.SyncInterval}[text]
@@ -148,7 +148,9 @@ func (a *app) daemonOptions() daemon.Options {
 		Limits: coordinator.Limits{
 			PerSession: c.Int(config.LimitPerSession), Total: c.Int(config.LimitTotal),
 			QueueLength: c.Int(config.LimitQueue), Depth: c.Int(config.LimitDepth),
+			PerType: c.Counts(config.LimitPerType), AtLimit: coordinator.AtLimit(c.String(config.AtLimit)),
 		},
+		Retention:  coordinator.Retention{PerSession: c.Int(config.KeepFinished), Age: c.Duration(config.KeepFor)},
 		MaxMemory:  c.Bytes(config.LimitMemory),
 		SyncAlways: c.String(config.BusSync) == config.SyncAlways,
 		Origins:    make(map[string]string),
@@ -160,6 +162,9 @@ func (a *app) daemonOptions() daemon.Options {
 	for name, v := range shownLimits(c) {
 		o.Origins[name] = v.Origin.String()
 	}
+	for t := range o.Limits.PerType {
+		o.Origins["per_type."+t] = c.Value(config.LimitPerType).Origin.String()
+	}
 	return o
 }
 
@@ -169,6 +174,8 @@ func shownLimits(c *config.Config) map[string]config.Value {
 	for _, k := range []*config.Key{config.LimitPerSession, config.LimitTotal, config.LimitQueue, config.LimitDepth} {
 		shown[k.Leaf()] = c.Value(k)
 	}
+	shown["at_limit"] = c.Value(config.AtLimit)
+	shown["keep_finished"], shown["keep_for_ms"] = c.Value(config.KeepFinished), c.Value(config.KeepFor)
 	shown["max_memory_bytes"] = c.Value(config.LimitMemory)
 	for _, k := range config.Deadlines {
 		shown[k.Leaf()+"_ms"] = c.Value(k)

@@ -38,6 +38,7 @@ const spawnExamples = `  hayward spawn -- go test ./...
 type spawnFlags struct {
 	session     string
 	parent      string
+	reopen      bool
 	name        string
 	kind        string
 	prompt      string
@@ -71,6 +72,7 @@ func (a *app) spawnCommand() *cobra.Command {
 	flags.SetInterspersed(false) // what follows the command is the command's
 	flags.StringVar(&f.session, "session", "", "session that owns it (default $HAYWARD_SESSION, else default)")
 	flags.StringVar(&f.parent, "parent-prompt", "", "prompt of the session that it belongs to")
+	flags.BoolVar(&f.reopen, "reopen", false, "open --parent-prompt again if it was cancelled")
 	flags.StringVar(&f.name, "name", "", "name, unique among what runs in the session")
 	flags.StringVar(&f.kind, "type", "", "subagent type (default: command)")
 	flags.StringVar(&f.prompt, "prompt", "", "prompt: `TEXT`, @FILE, or - for stdin; a command reads it on stdin")
@@ -141,7 +143,7 @@ func (a *app) spawnDetached(ctx context.Context, cmd *cobra.Command, request eve
 func (a *app) spawnRequest(f spawnFlags, command []string) (events.Spawn, error) {
 	s := events.Spawn{
 		ParentSessionID: a.session(f.session), ID: f.id, Name: f.name, Description: f.description,
-		SubagentType: f.kind, Command: command, ParentPromptID: f.parent,
+		SubagentType: f.kind, Command: command, ParentPromptID: f.parent, Reopen: f.reopen,
 	}
 	if len(command) == 0 && f.kind == "" {
 		return s, events.Errorf(events.CodeMissingCommand, events.LayerGate, "there is no command").

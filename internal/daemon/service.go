@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"context"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -108,6 +109,8 @@ func (s *service) addServices() error {
 		{events.AdminServiceName, "The coordinator itself.", events.AdminSubject, []endpoint{
 			{events.AdminStatus, s.admin.status},
 			{events.AdminShutdown, s.admin.shutdown},
+			{events.AdminRemove, s.admin.remove},
+			{events.AdminPrune, s.admin.prune},
 		}},
 	} {
 		m, err := micro.AddService(s.nc, micro.Config{Name: svc.name, Version: events.ServiceVersion, Description: svc.description})
@@ -148,7 +151,7 @@ func (s *service) onEvent(kind events.Kind, r micro.Request) {
 	case s.resolving <- struct{}{}:
 	default:
 		reply.fail(events.Errorf(events.CodeBusy, events.LayerCoordinator, "spawn: %d spawns are being checked already", maxResolving).
-			WithRemedy("ask again in a moment"))
+			WithRemedy("ask again in a moment").WithDetail("depth", strconv.Itoa(len(s.resolving))))
 		return
 	}
 	s.wg.Go(func() {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"slices"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -19,6 +18,8 @@ type Loaded struct {
 	// Records are sorted by id. A live one whose spec is lost has none and is in
 	// Damaged; so is one that stands for a record of which nothing can be read.
 	Records []coordinator.Stored
+	// Gates are the cancelled prompts.
+	Gates []events.Gate
 	// Recovered are the ids of which one witness was missing, unreadable or behind
 	// and was restored from the other.
 	Recovered []string
@@ -40,6 +41,13 @@ func (s *Store) Load(ctx context.Context) (Loaded, error) {
 	if err := s.finishRemovals(ctx); err != nil {
 		return Loaded{}, fmt.Errorf("load store: %w", err)
 	}
+	gates, torn, err := s.root.Gates()
+	if err != nil {
+		return Loaded{}, fmt.Errorf("load store: %w", err)
+	}
+	for _, err := range torn {
+		s.log.Error("a gate cannot be read, its prompt is open", zap.Error(err))
+	}
 	bucket, err := s.entries(ctx)
 	if err != nil {
 		return Loaded{}, fmt.Errorf("load store: %w", err)
@@ -52,7 +60,10 @@ func (s *Store) Load(ctx context.Context) (Loaded, error) {
 		ids = append(ids, id)
 	}
 	slices.Sort(ids)
-	loaded := Loaded{Records: make([]coordinator.Stored, 0, len(ids)), Recovered: s.salvaged}
+	loaded := Loaded{Records: make([]coordinator.Stored, 0, len(ids)), Gates: gates, Recovered: s.salvaged}
+	for _, err := range torn {
+		loaded.Damaged = append(loaded.Damaged, err.Error())
+	}
 	for _, id := range slices.Compact(ids) {
 		if err := ctx.Err(); err != nil {
 			return Loaded{}, fmt.Errorf("load store: %w", err)
@@ -109,33 +120,4 @@ func decode(kv jetstream.KeyValueEntry) *entry {
 		e.err = fmt.Errorf("the record names id %q", e.record.ID)
 	}
 	return e
-}
-
-// finishRemovals removes what was condemned. A directory that is there again is
-// of a later subagent with the same id, or of a later attempt; then the record
-// is not the condemned one's.
-func (s *Store) finishRemovals(ctx context.Context) error {
-	ids, err := s.root.Condemned()
-	if err != nil {
-		return err
-	}
-	for _, id := range ids {
-		d, err := s.root.Open(id)
-		switch {
-		case err == nil:
-			if err := d.Close(); err != nil {
-				return err
-			}
-		case !errors.Is(err, fs.ErrNotExist):
-			return err
-		default:
-			if err := s.forget(ctx, id, 0); err != nil {
-				return s.failure(ctx, "finish the removal of", id, err)
-			}
-		}
-		if err := s.root.Purge(id); err != nil {
-			return err
-		}
-	}
-	return nil
 }

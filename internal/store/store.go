@@ -76,6 +76,9 @@ type Store struct {
 	// salvaged are the streams that Open had to describe anew.
 	salvaged []string
 
+	// gates is held while a gate is written or removed.
+	gates sync.Mutex
+
 	// mu guards doubts.
 	mu sync.Mutex
 	// doubts are the values whose write was not answered, by id, until the next
