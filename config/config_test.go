@@ -159,13 +159,13 @@ agent = 2
 	require.Equal(t, "1h30m", c.Value(SpawnMaxRuntime).Text)
 	require.Equal(t, map[string]int{"command": 4, "agent": 2}, c.Counts(LimitPerType))
 	require.Equal(t, "agent=2,command=4", c.Value(LimitPerType).Text)
-	require.Equal(t, 9, c.Value(LimitPerType).Origin.Line)
+	require.Equal(t, 10, c.Value(LimitPerType).Origin.Line)
 	require.EqualValues(t, 1536<<20, c.Bytes(SpawnMaxMemory))
 	require.Equal(t, "1536M", c.Value(SpawnMaxMemory).Text)
 	require.Equal(t, "100000001", Size(100000001))
 	require.Equal(t, "3T", Size(3<<40))
 	require.Zero(t, c.Duration(SpawnIdleTimeout), "without a default")
-	require.Equal(t, 8, c.Value(LimitPerSession).Origin.Line)
+	require.Equal(t, 9, c.Value(LimitPerSession).Origin.Line)
 	require.True(t, c.Value(DaemonTCP).IsSet())
 }
 
