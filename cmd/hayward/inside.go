@@ -16,6 +16,6 @@ func (a *app) inside() string {
 // insideError is why the coordinator is out of reach in there.
 func insideError(id string, err error) error {
 	return events.Errorf(events.CodeForbidden, events.LayerPermission,
-		"this runs inside subagent %s, whose sandbox hides the coordinator: subagents cannot spawn or look at others in this version: %w", id, err).
+		"this runs inside subagent %s, whose sandbox hides the coordinator: subagents cannot spawn or look at others in this version: %s", id, events.AsError(err).Message).
 		WithRemedy("run it outside, or set HAYWARD_STATE_DIR to a directory in here for a coordinator of its own")
 }

@@ -51,15 +51,25 @@ func (a *app) rootCommand() *cobra.Command {
 		&cobra.Group{ID: groupOwner, Title: "The daemon and this program:"},
 	)
 	for group, commands := range map[string][]*cobra.Command{
-		groupWork:  {a.withSettings(a.spawnCommand()), a.withSettings(a.runCommand()), a.waitCommand(), a.withSettings(a.cancelCommand()), a.rmCommand(), a.pruneCommand()},
-		groupSee:   {a.queryCommand(), a.psCommand(), a.withSettings(pointToCompletion(a.completionsCommand())), a.withSettings(a.outstandingCommand()), a.logsCommand(), a.transcriptCommand(), a.inspectCommand()},
-		groupOwner: {a.serveCommand(), a.shutdownCommand(), a.configCommand(), a.doctorCommand(), a.completionCommand(), a.versionCommand()},
+		groupWork: {
+			a.withSettings(a.spawnCommand()), a.withSettings(a.runCommand()), a.waitCommand(),
+			a.withSettings(a.cancelCommand()), a.rmCommand(), a.pruneCommand(),
+		},
+		groupSee: {
+			a.queryCommand(), a.psCommand(), a.withSettings(pointToCompletion(a.completionsCommand())),
+			a.withSettings(a.outstandingCommand()), a.logsCommand(), a.transcriptCommand(), a.inspectCommand(),
+		},
+		groupOwner: {
+			a.serveCommand(), a.shutdownCommand(), a.configCommand(), a.doctorCommand(), a.loadCommand(),
+			a.completionCommand(), a.versionCommand(),
+		},
 	} {
 		for _, c := range commands {
 			c.GroupID = group
 			root.AddCommand(c)
 		}
 	}
+	root.AddCommand(a.loadClientCommand())
 	for _, extra := range extraCommands {
 		root.AddCommand(extra(a))
 	}
