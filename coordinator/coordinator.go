@@ -112,6 +112,10 @@ func (c *Coordinator) Ack(token string) *events.Error {
 	return nil
 }
 
+// Abandon tells that nobody waits for the answer of r's request any more. A
+// foreground spawn goes on in the background.
+func (c *Coordinator) Abandon(r Responder) { c.tell(Abandoned{r}) }
+
 // command submits a message that is answered.
 func (c *Coordinator) command(m Message) *events.Error {
 	if c.outstanding.Add(1) > int64(c.cfg.Outstanding) {

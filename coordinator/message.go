@@ -19,6 +19,8 @@ type (
 	}
 	// Ack acknowledges a reply that carried Token.
 	Ack struct{ Token string }
+	// Abandoned tells that the caller of a request is gone.
+	Abandoned struct{ Responder Responder }
 	// Lookup asks for the durable record that Ref names. The reply is [Found].
 	Lookup struct {
 		Session, Ref string
@@ -97,6 +99,7 @@ type (
 
 func (Request) isMessage()         {}
 func (Ack) isMessage()             {}
+func (Abandoned) isMessage()       {}
 func (Lookup) isMessage()          {}
 func (Remove) isMessage()          {}
 func (Prune) isMessage()           {}

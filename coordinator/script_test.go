@@ -157,6 +157,12 @@ func (s *script) run(t *testing.T, d *datadriven.TestData) string {
 		for _, id := range s.targets(d, nil) {
 			out = append(out, w.end(id, end)...)
 		}
+	case "gone":
+		for to := range w.answers {
+			if to.name == "spawn "+d.CmdArgs[0].Key {
+				out = w.apply(Abandoned{to})
+			}
+		}
 	case "ack":
 		out = w.apply(Ack{Token: d.CmdArgs[0].Key})
 	case "advance":

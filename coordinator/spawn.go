@@ -223,6 +223,18 @@ func (w *spawnWait) handOff(s *State, warnings ...string) {
 	}
 }
 
+// abandoned lets the subagents of a caller that is gone go on in the background,
+// so that they hold no turn open. Whatever else it asked for is answered to
+// nobody in time.
+func (s *State) abandoned(m Abandoned) {
+	for w := range s.waits {
+		if w, is := w.(*spawnWait); is && w.to == m.Responder {
+			w.handOff(s)
+			return
+		}
+	}
+}
+
 // commandLine is argv for people, at most [events.MaxCommandLine] bytes.
 func commandLine(argv []string) string {
 	const mark = "..."

@@ -81,6 +81,8 @@ func (s *State) Apply(m Message, now time.Time) []Effect {
 		s.request(m)
 	case Ack:
 		s.ack(m.Token)
+	case Abandoned:
+		s.abandoned(m)
 	case Lookup:
 		s.lookup(m)
 	case Remove:

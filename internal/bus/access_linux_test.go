@@ -285,3 +285,17 @@ func TestReplyAllowed(t *testing.T) {
 		require.Equalf(t, c.want, ReplyAllowed(c.principal, c.reply), "%s to %q", c.principal, c.reply)
 	}
 }
+
+func TestInterested(t *testing.T) {
+	f := start(t, nil)
+	id, p := f.child(t)
+	subject := events.ChildInbox(id) + ".x"
+	require.False(t, f.Interested(subject))
+	sub, err := p.SubscribeSync(events.ChildInbox(id) + ".*")
+	require.NoError(t, err)
+	require.NoError(t, p.Flush())
+	require.True(t, f.Interested(subject))
+	require.NoError(t, sub.Unsubscribe())
+	require.NoError(t, p.Flush())
+	require.False(t, f.Interested(subject))
+}

@@ -243,6 +243,11 @@ func (s *Server) asyncError(nc *nats.Conn, sub *nats.Subscription, err error) {
 // read too slowly. It should be 0.
 func (s *Server) Dropped() int64 { return s.drops.total() }
 
+// Interested reports whether anybody listens on the subject.
+func (s *Server) Interested(subject string) bool {
+	return s.nats.GlobalAccount().SubscriptionInterest(subject)
+}
+
 // SetClientToken sets the one credential of clients. Connections that exist
 // keep their rights.
 func (s *Server) SetClientToken(token string) { s.access.setClient(token) }

@@ -246,7 +246,7 @@ func (d *daemon) wire() error {
 		opts: d.opts, deadlines: d.deadlines, coord: d.coord, tracker: track, dropped: d.bus.Dropped,
 		started: time.Now(), recovered: loaded.Recovered, damaged: loaded.Damaged,
 		leave: func(handover bool) { d.handover = handover; d.leave(ErrShutdown) },
-	}, d.log.Named("service"))
+	}, d.bus.Interested, d.log.Named("service"))
 	return nil
 }
 

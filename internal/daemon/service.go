@@ -29,6 +29,7 @@ type service struct {
 	coord   *coordinator.Coordinator
 	files   *files
 	admin   *admin
+	callers *callers
 	log     *zap.Logger
 
 	// lastUse is when a client last asked for anything, in Unix nanoseconds.
@@ -44,10 +45,11 @@ type service struct {
 	acks     *nats.Subscription
 }
 
-func newService(nc *nats.Conn, coord *coordinator.Coordinator, f *files, a *admin, log *zap.Logger) *service {
+func newService(nc *nats.Conn, coord *coordinator.Coordinator, f *files, a *admin, interested func(string) bool, log *zap.Logger) *service {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	s := &service{
 		nc: nc, replies: replier{nc, log}, coord: coord, files: f, admin: a, log: log,
+		callers:   newCallers(interested, coord.Abandon),
 		resolving: make(chan struct{}, maxResolving), ctx: ctx, cancel: cancel,
 	}
 	s.lastUse.Store(time.Now().UnixNano())
@@ -56,6 +58,7 @@ func newService(nc *nats.Conn, coord *coordinator.Coordinator, f *files, a *admi
 
 // start registers every endpoint.
 func (s *service) start() error {
+	s.wg.Go(func() { s.callers.run(s.ctx) })
 	main, err := micro.AddService(s.nc, micro.Config{
 		Name:        events.ServiceName,
 		Version:     events.ServiceVersion,
@@ -170,18 +173,22 @@ func (s *service) onEvent(kind events.Kind, r micro.Request) {
 			reply.fail(err)
 			return
 		}
-		s.submit(resolved, reply)
+		if spawn.RunInBackground {
+			s.submit(resolved, reply)
+			return
+		}
+		s.submit(resolved, s.callers.watch(reply))
 	})
 }
 
-func (s *service) submit(event events.SubagentEvent, reply responder) {
+func (s *service) submit(event events.SubagentEvent, reply coordinator.Responder) {
 	err := s.coord.Submit(coordinator.Request{
 		Caller:    coordinator.Caller{Principal: "client"},
 		Event:     event,
 		Responder: reply,
 	})
 	if err != nil {
-		reply.fail(err)
+		reply.Answer(coordinator.Answer{Error: err})
 	}
 }
 
