@@ -31,6 +31,9 @@ type ChildSpec struct {
 	// Profile and Active repeat what is enforced, for the child's own check.
 	Profile  string `json:"profile"`
 	Enforced bool   `json:"enforced"`
+	// Direct gives the command the supervisor's own descriptors 0, 1 and 2, passes
+	// signals on to it, and takes part in no bus.
+	Direct bool `json:"direct,omitzero"`
 }
 
 // Started is a child's first report: confined, and the runner was started.

@@ -57,7 +57,7 @@ func (a *app) completeFlags(root *cobra.Command) {
 		return nil, cobra.ShellCompDirectiveFilterDirs
 	}
 	flags := map[string]cobra.CompletionFunc{
-		"sandbox":       words(sandbox.Names...),
+		"sandbox":       a.completeProfiles,
 		"isolation":     words(config.SpawnIsolation.Values...),
 		"log-level":     words(config.DaemonLogLevel.Values...),
 		"type":          words("command"),
@@ -94,6 +94,18 @@ func (a *app) completeFlags(root *cobra.Command) {
 		}
 	}
 	add(root)
+}
+
+// completeProfiles offers the built-in profiles and those that the user or this
+// directory defines.
+func (a *app) completeProfiles(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+	names := sandbox.Names
+	if p, err := a.paths(); err == nil {
+		if set, refusal := sandbox.LoadProfiles(p.Profiles(), workingDir()); refusal == nil {
+			names = set.Known()
+		}
+	}
+	return names, cobra.ShellCompDirectiveNoFileComp
 }
 
 // words offers fixed words.

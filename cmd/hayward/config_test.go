@@ -222,6 +222,8 @@ func TestPinsAreEnforcedByTheDaemon(t *testing.T) {
 		require.Equal(t, "Workspace", ok.Sandbox)
 		require.Equal(t, "none", ok.Isolation)
 	}
+	require.True(t, sameProfile("My_Own", "my-own"))
+	require.False(t, sameProfile("mine", "other"))
 	for _, bad := range []events.Spawn{{Sandbox: "off"}, {SandboxBestEffort: true}, {Isolation: "worktree"}} {
 		refusal := pins(&bad)
 		require.NotNil(t, refusal)

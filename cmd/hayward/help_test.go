@@ -90,6 +90,8 @@ func TestShellCompletion(t *testing.T) {
 		return lines[:len(lines)-1] // the last is the directive
 	}
 	require.Equal(t, sandbox.Names, offered("spawn", "--sandbox", ""))
+	b.configure("sandbox.toml", "[profiles.mine]\nextends = \"workspace\"\n")
+	require.Contains(t, offered("spawn", "--sandbox", ""), "mine")
 	require.Equal(t, []string{"none", "worktree"}, offered("spawn", "--isolation", ""))
 	require.Equal(t, shells, offered("completion", ""))
 	require.Contains(t, offered("help", "co"), "config")

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"os"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -219,8 +220,9 @@ func enforcePins(c *config.Config) func(*events.Spawn) *events.Error {
 func sameProfile(a, b string) bool {
 	p, errA := sandbox.ParseProfile(a)
 	q, errB := sandbox.ParseProfile(b)
-	if errA != nil || errB != nil {
-		return a == b
+	if errA != nil || errB != nil { // custom ones, whose names differ by more than this
+		fold := strings.NewReplacer("_", "-")
+		return strings.EqualFold(fold.Replace(a), fold.Replace(b))
 	}
-	return p == q
+	return p.Name() == q.Name()
 }
