@@ -38,8 +38,9 @@ run: build ## build, then audit this repository with a plan of parallel subagent
 test: setup check ## check the sources, then run every test with the race detector
 	$(GO) run ./internal/skipcheck -race -timeout $(TEST_TIMEOUT) -p $(TEST_JOBS) ./...
 
-test-user: setup ## run the tests of what users see, without the race detector
-	$(GO) run ./internal/skipcheck -timeout $(TEST_TIMEOUT) -p $(TEST_JOBS) ./internal/e2e ./cmd/... ./client ./plan ./spawner ./child ./sandbox/...
+# The end-to-end tests act as an ordinary user themselves when root runs them.
+test-user: setup ## run, without the race detector, the tests in which it matters who runs them
+	$(GO) run ./internal/skipcheck -timeout $(TEST_TIMEOUT) -p $(TEST_JOBS) ./cmd/... ./client ./plan ./spawner ./child ./sandbox/... ./internal/cgroup ./internal/rundir
 
 check: setup ## check that sources are formatted, vetted and their generated files fresh
 	@unformatted=$$($$($(GO) env GOROOT)/bin/gofmt -l .) || exit 1; \

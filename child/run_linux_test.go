@@ -160,12 +160,15 @@ func TestRefusedStarts(t *testing.T) {
 		require.NoError(t, os.Chmod(path, mode))
 		return path
 	}
+	closed := filepath.Join(dir, "closed")
+	require.NoError(t, os.Mkdir(closed, 0))
 	for name, c := range map[string]struct {
 		argv0, path, cwd string
 		code             events.Code
 		errno            syscall.Errno
 	}{
 		"not in PATH":     {argv0: "hayward-no-such-program", code: events.CodeCommandNotFound, errno: syscall.ENOENT},
+		"closed PATH":     {argv0: "hayward-no-such-program", path: closed + ":/usr/bin:/bin", code: events.CodeCommandNotFound, errno: syscall.ENOENT},
 		"no such path":    {argv0: "/no/such/program", code: events.CodeCommandNotFound, errno: syscall.ENOENT},
 		"below a file":    {argv0: "/etc/passwd/x", code: events.CodeCommandNotFound, errno: syscall.ENOTDIR},
 		"not executable":  {argv0: write("plain", "#!/bin/sh\n", 0o644), code: events.CodeCommandNotExec, errno: syscall.EACCES},

@@ -151,11 +151,16 @@ func resolve(spec events.ChildSpec) (string, *events.Error) {
 		if dir == "" {
 			candidate = "./" + name
 		}
+		// What cannot be looked at is not there, as for a shell: an entry of PATH may
+		// be another user's, or hidden by the sandbox.
+		if err := unix.Stat(candidate, new(unix.Stat_t)); err != nil {
+			continue
+		}
 		err := executable(candidate)
 		if err == nil {
 			return candidate, nil
 		}
-		if !missing(err) && missing(found) {
+		if missing(found) {
 			found, at = err, candidate
 		}
 	}

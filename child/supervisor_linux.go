@@ -22,10 +22,8 @@ const (
 )
 
 var (
-	// killProof is how long a killed runner is waited for. One that sleeps in the
-	// kernel may take longer; it is then reported without its exit.
-	killProof = deadlines.Default().KillProof
-	// defaultHeartbeat is for specs that say nothing.
+	// defaultKillProof and defaultHeartbeat are for specs that say nothing.
+	defaultKillProof = deadlines.Default().KillProof
 	defaultHeartbeat = deadlines.Default().Heartbeat
 )
 
@@ -148,9 +146,13 @@ func (s *supervisor) supervise(r *runner, rec *recorder, t tree) events.Report {
 }
 
 // watch waits for the runner's end, and brings it about by the ladder when it is
-// told to, the time is up or it was silent for too long: stdin closed and SIGTERM, then SIGKILL after the
-// grace. It returns false if not even that ended the runner.
+// told to, the time is up or it was silent for too long: stdin closed and SIGTERM,
+// then SIGKILL after the grace. It returns false if not even that ended the runner.
 func (s *supervisor) watch(r *runner, t tree) (gone bool) {
+	killProof := defaultKillProof
+	if s.spec.KillProofMS > 0 {
+		killProof = time.Duration(s.spec.KillProofMS) * time.Millisecond
+	}
 	var deadline, grace, proof, silence <-chan time.Time
 	idle := time.Duration(s.spec.IdleTimeoutMS) * time.Millisecond
 	began := time.Now()
@@ -197,7 +199,7 @@ func (s *supervisor) watch(r *runner, t tree) (gone bool) {
 			s.box.note(fmt.Sprintf("killed: it did not end within %d ms", s.spec.GraceMS))
 			s.check("kill the command", t.kill())
 			proof = time.After(killProof)
-		case <-proof:
+		case <-proof: // it sleeps in the kernel, and is reported without its exit
 			s.box.note("the command did not end " + killProof.String() + " after it was killed")
 			return false
 		}

@@ -74,6 +74,9 @@ type Config struct {
 	AwaitBudget time.Duration
 	// MaxRuntime bounds a run that names no bound.
 	MaxRuntime time.Duration
+	// MaxMemory bounds the memory, in bytes, of a tree whose spawn names no bound;
+	// 0 is no bound.
+	MaxMemory int64
 	// StartDeadline bounds the time from asking for a child to its report that it
 	// runs, Grace the time between SIGTERM and SIGKILL, KillProof the time from
 	// SIGKILL to the proof that nothing is left.

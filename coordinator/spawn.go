@@ -81,6 +81,10 @@ func (s *State) resolveSpawn(c Caller, req events.Spawn) (*events.Spec, *events.
 		ms := s.cfg.MaxRuntime.Milliseconds()
 		req.MaxRuntimeMS = &ms
 	}
+	if req.MaxMemoryBytes == nil && s.cfg.MaxMemory > 0 {
+		bytes := s.cfg.MaxMemory
+		req.MaxMemoryBytes = &bytes
+	}
 	spec.Request = req
 	return spec, nil
 }
@@ -152,6 +156,9 @@ func (s *State) create(spec *events.Spec, digest string) *subagent {
 		Cwd: req.Cwd, Workspace: req.Workspace, Isolation: req.Isolation,
 		SpecDigest: digest, Background: req.RunInBackground,
 		CreatedAt: spec.CreatedAt, MaxRuntimeMS: *req.MaxRuntimeMS,
+	}
+	if req.MaxMemoryBytes != nil {
+		e.rec.MaxMemoryBytes = *req.MaxMemoryBytes
 	}
 	s.dirty = append(s.dirty, e)
 	s.add(e)

@@ -19,6 +19,9 @@ type ChildSpec struct {
 	Stdin  StdinMode `json:"stdin,omitempty"`
 	// GraceMS is how long SIGTERM is given before SIGKILL.
 	GraceMS int64 `json:"grace_ms"`
+	// KillProofMS is how long a killed command is waited for before the supervisor
+	// leaves it to the kernel.
+	KillProofMS int64 `json:"kill_proof_ms"`
 	// MaxRuntimeMS ends the run with reason deadline. 0: no bound.
 	MaxRuntimeMS int64 `json:"max_runtime_ms"`
 	// IdleTimeoutMS ends a run that writes nothing for that long with reason idle.
@@ -28,6 +31,9 @@ type ChildSpec struct {
 	// Profile and Active repeat what is enforced, for the child's own check.
 	Profile  string `json:"profile"`
 	Enforced bool   `json:"enforced"`
+	// Direct gives the command the supervisor's own descriptors 0, 1 and 2, passes
+	// signals on to it, and takes part in no bus.
+	Direct bool `json:"direct,omitzero"`
 }
 
 // Started is a child's first report: confined, and the runner was started.

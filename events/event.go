@@ -87,6 +87,10 @@ type Spawn struct {
 	AwaitBudgetMS *int64 `json:"await_budget_ms,omitzero"`
 	// MaxRuntimeMS bounds the run, from start. Absent: the coordinator's default.
 	MaxRuntimeMS *int64 `json:"max_runtime_ms,omitzero"`
+	// MaxMemoryBytes bounds the memory, swap included, of the whole process tree.
+	// Absent: the coordinator's default; 0: no bound. A bound that this machine
+	// cannot set is a refusal.
+	MaxMemoryBytes *int64 `json:"max_memory_bytes,omitzero"`
 	// IdleTimeoutMS bounds silence of an agent. Commands have none unless set.
 	IdleTimeoutMS *int64 `json:"idle_timeout_ms,omitzero"`
 	// Env is the environment added to the allow-listed base. Names that load code

@@ -61,6 +61,7 @@ func genSpawn() *rapid.Generator[Spawn] {
 			AwaitBudgetMS:     genMS(MaxDurationMS).Draw(t, "budget"),
 			MaxRuntimeMS:      genMS(MaxDurationMS).Draw(t, "runtime"),
 			IdleTimeoutMS:     genMS(MaxDurationMS).Draw(t, "idle"),
+			MaxMemoryBytes:    rapid.Ptr(rapid.Int64Range(MinMemoryBytes, MaxMemoryBytes), true).Draw(t, "memory"),
 			Labels:            genLabels().Draw(t, "labels"),
 			Env:               rapid.MapOfN(rapid.StringMatching(`[A-CF-Z][A-Z0-9_]{0,10}`).Filter(func(k string) bool { return !loaderVariable(k) }), genWord(), 0, 5).Draw(t, "env"),
 			Inputs:            rapid.MapOfN(rapid.StringMatching(`[a-z_][a-z0-9_]{0,20}`), genRef(), 0, 4).Draw(t, "inputs"),

@@ -53,7 +53,7 @@ const (
 	ReasonStart      Reason = "start"      // it could not be started, or not in time
 	ReasonCrash      Reason = "crash"      // its supervisor ended without a report
 	ReasonShutdown   Reason = "shutdown"   // the coordinator was shut down
-	ReasonLimit      Reason = "limit"      // a limit refused it
+	ReasonLimit      Reason = "limit"      // a limit refused or ended it: memory, disk, the host's processes
 	ReasonSandbox    Reason = "sandbox"    // its sandbox could not be applied
 	ReasonDependency Reason = "dependency" // something it needs failed (plans)
 )
@@ -71,6 +71,10 @@ type Process struct {
 	PIDNamespace uint64 `json:"pid_namespace,omitzero"`
 	// CgroupPath is the child's cgroup v2 leaf, if it has one.
 	CgroupPath string `json:"cgroup_path,omitempty"`
+	// Cgroups are the directories of further control groups of its tree, and
+	// MemoryCgroup that of the one with its memory limit.
+	Cgroups      []string `json:"cgroups,omitempty"`
+	MemoryCgroup string   `json:"memory_cgroup,omitempty"`
 }
 
 // TreeKill is the means by which the whole process tree is ended.
@@ -116,6 +120,8 @@ type SandboxReport struct {
 	// Requested is the profile asked for, Profile its canonical name.
 	Requested string `json:"requested"`
 	Profile   string `json:"profile"`
+	// Base is the built-in profile that a custom one extends.
+	Base string `json:"base,omitempty"`
 	// Active is true when every required layer was reported as applied.
 	Active bool `json:"active"`
 	// Layers by name: fds, namespaces, mounts, caps, no_new_privs, landlock, seccomp.
@@ -125,10 +131,34 @@ type SandboxReport struct {
 	TreeKill TreeKill `json:"tree_kill,omitempty"`
 	// Writable are the roots that were opened for writing.
 	Writable []string `json:"writable,omitempty"`
+	// Readable are what else was opened for reading, where not everything is.
+	Readable []string `json:"readable,omitempty"`
+	// Denied are paths that were put out of reach, the first [MaxReportPaths] of
+	// DeniedCount; Closed those that stay read-only in what is writable.
+	Denied      []string `json:"denied,omitempty"`
+	DeniedCount int      `json:"denied_count,omitzero"`
+	Closed      []string `json:"closed,omitempty"`
+	// Missing are entries of the profile that led to nothing when it was applied.
+	Missing []string `json:"missing,omitempty"`
+	// LandlockABI is that of the kernel's rules in force, 0 for none.
+	LandlockABI int `json:"landlock_abi,omitzero"`
 	// Gaps names what this sandbox is known not to cover.
 	Gaps []string `json:"gaps,omitempty"`
 	// PlanHash is the SHA-256 of the plan that was applied.
 	PlanHash string `json:"plan_hash,omitempty"`
+}
+
+// MaxReportPaths bounds each list of paths in a [SandboxReport].
+const MaxReportPaths = 64
+
+// SandboxHint says that a failure looks like a denial of the sandbox. It is drawn
+// from what the command printed, so it may be wrong.
+type SandboxHint struct {
+	// Path is what was refused, Operation how: read, write or network.
+	Path      string `json:"path,omitempty"`
+	Operation string `json:"operation"`
+	Profile   string `json:"profile"`
+	Remedy    string `json:"remedy"`
 }
 
 // Exit is how the runner's process ended.
@@ -219,6 +249,8 @@ type Record struct {
 	EndOrder uint64 `json:"end_order,omitzero"`
 
 	MaxRuntimeMS int64 `json:"max_runtime_ms,omitzero"`
+	// MaxMemoryBytes bounds the memory of the whole tree. 0: no bound.
+	MaxMemoryBytes int64 `json:"max_memory_bytes,omitzero"`
 
 	Process *Process       `json:"process,omitempty"`
 	Sandbox *SandboxReport `json:"sandbox,omitempty"`
@@ -229,6 +261,8 @@ type Record struct {
 	Exit       *Exit   `json:"exit,omitempty"`
 	Output     *Output `json:"output,omitempty"`
 	StderrTail string  `json:"stderr_tail,omitempty"`
+	// SandboxHint is set where a failure looks like a denial of the sandbox.
+	SandboxHint *SandboxHint `json:"sandbox_hint,omitempty"`
 
 	// ReadAt is when a reader acknowledged the end; nil is unread.
 	ReadAt *time.Time `json:"read_at,omitempty"`
@@ -251,7 +285,9 @@ type End struct {
 	Exit       *Exit
 	Output     *Output
 	StderrTail string
-	At         time.Time
+	// SandboxHint is set where the failure looks like a denial of the sandbox.
+	SandboxHint *SandboxHint
+	At          time.Time
 	// NotRun says that an adopted child is known never to have been let go: it
 	// may be started again.
 	NotRun bool
@@ -324,6 +360,9 @@ type Snapshot struct {
 	Exit     *Exit  `json:"exit,omitempty"`
 	Output
 	StderrTail string `json:"stderr_tail,omitempty"`
+
+	// SandboxHint is set where a failure looks like a denial of the sandbox.
+	SandboxHint *SandboxHint `json:"sandbox_hint,omitempty"`
 
 	Sandbox  *SandboxReport `json:"sandbox,omitempty"`
 	Process  *Process       `json:"process,omitempty"`

@@ -49,5 +49,7 @@ const (
 	MaxLeaseMS      = 3_600_000            // a lease of completions
 	DefaultFollowMS = 10_000               // a read that follows a file
 	MaxFollowMS     = 60_000               // a read that follows a file
+	MinMemoryBytes  = 16 << 20             // the least memory limit: a supervisor needs some of it
+	MaxMemoryBytes  = 1 << 50              // the greatest memory limit
 	MaxDurationMS   = 366 * 24 * 3_600_000 // any other duration in a request: a leap year
 )

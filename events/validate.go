@@ -153,6 +153,9 @@ func (s Spawn) Validate() *Error {
 	f.millis("await_budget_ms", s.AwaitBudgetMS, MaxDurationMS)
 	f.millis("max_runtime_ms", s.MaxRuntimeMS, MaxDurationMS)
 	f.millis("idle_timeout_ms", s.IdleTimeoutMS, MaxDurationMS)
+	if m := s.MaxMemoryBytes; m != nil && *m != 0 && (*m < MinMemoryBytes || *m > MaxMemoryBytes) {
+		f.add(CodeInvalidRequest, "max_memory_bytes %d is neither 0 nor between %d and %d", *m, int64(MinMemoryBytes), int64(MaxMemoryBytes))
+	}
 	s.validateMaps(&f)
 	if !validSchema(s.OutputSchema) {
 		f.add(CodeInvalidRequest, "output_schema is neither an object nor a boolean, or nested deeper than %d", MaxSchemaDepth)

@@ -13,12 +13,13 @@ import (
 	"github.com/hayward-dev/hayward/events"
 	"github.com/hayward-dev/hayward/internal/handoff"
 	"github.com/hayward-dev/hayward/sandbox/internal/layout"
+	"github.com/hayward-dev/hayward/sandbox/policy"
 )
 
 // Compile makes the plan of r for a system that supports s. It refuses what
 // cannot be enforced; see the package's contract for best effort.
 func Compile(r Request, s Support) (*Plan, *events.Error) {
-	profile, e := ParseProfile(r.Profile)
+	profile, e := FindProfile(r.Profiles, r.Profile)
 	if e != nil {
 		return nil, e
 	}
@@ -26,8 +27,13 @@ func Compile(r Request, s Support) (*Plan, *events.Error) {
 		return nil, unavailable(profile, noConstructor, r.BestEffort)
 	}
 	p := &Plan{requested: r.Profile, profile: profile, Network: events.NetworkOpen}
-	switch profile.Name() {
-	case Off:
+	if profile.Enforced() {
+		e = p.compile(r, s)
+	} else {
+		if len(r.Deny) > 0 {
+			return nil, events.Errorf(events.CodeInvalidRequest, events.LayerGate, "profile off cannot deny anything")
+		}
+		p.TempDir = r.TempDir
 		p.Env = environment(r.TempDir, "")
 		p.namespace = NamespacesNone
 		p.body = layout.Plan{
@@ -35,12 +41,6 @@ func Compile(r Request, s Support) (*Plan, *events.Error) {
 			Required: bits(handoff.StepFDs),
 		}
 		e = p.seal("", filterKey{}, nil)
-	case Workspace:
-		e = p.compileWorkspace(r, s)
-	default:
-		return nil, events.Errorf(events.CodeUnsupported, events.LayerGate,
-			"sandbox profile %s is not available in this version", profile.Name()).
-			WithDetail("available", Workspace+", "+Off)
 	}
 	if e != nil {
 		return nil, e
@@ -56,25 +56,65 @@ func bits(steps ...handoff.Step) uint32 {
 	return out
 }
 
-// compileWorkspace fills p for profile workspace.
-func (p *Plan) compileWorkspace(r Request, s Support) *events.Error {
-	if lacks := s.missing(); len(lacks) > 0 && !r.BestEffort {
-		return unavailable(p.profile, lacks, false)
-	}
+// compile fills in p for an enforced profile.
+func (p *Plan) compile(r Request, s Support) *events.Error {
 	if r.CacheRoot != "" {
 		if err := os.MkdirAll(r.CacheRoot, 0o700); err != nil {
 			return pathError("create the cache root: %w", err)
 		}
 	}
-	paths, e := resolveRoots(r)
+	paths, e := resolveRoots(r, p.profile)
 	if e != nil {
 		return e
 	}
-	p.Env = environment(paths.temp, paths.cache)
-	p.Writable = paths.writable
+	p.Network = network(paths.caps, r.Loopback)
+	if lacks := s.missing(p.Network); len(lacks) > 0 && !r.BestEffort {
+		return unavailable(p.profile, lacks, false)
+	}
+	p.paths = paths
+	p.TempDir = paths.inside()
+	p.Env = environment(p.TempDir, paths.usableCache())
+	for _, w := range paths.writable {
+		p.Writable = append(p.Writable, w.path)
+	}
 	p.namespace = s.Namespaces
-	p.gaps = gaps(s, paths)
+	p.gaps = gaps(s, paths, p.Network)
+	if e := p.layers(r, s); e != nil {
+		return e
+	}
+	var err error
+	if p.body.Processes, err = processLimit(s); err != nil {
+		return pathError("%w", err)
+	}
+	var rules *ruleset
+	if s.LandlockABI > 0 {
+		rs := compileRules(s.LandlockABI, paths, p.Network)
+		rules = &rs
+		p.body.Flags |= layout.FlagLandlock
+	}
+	if s.Seccomp {
+		p.body.Flags |= layout.FlagSeccomp
+	}
+	return p.seal(fmt.Sprintf("base %s network %s\n", p.profile.Base(), p.Network), filterKey{
+		Truncate:  s.LandlockABI < 3,
+		NoNetwork: p.Network == events.NetworkNone,
+		NoTracing: !paths.caps.Tracing,
+	}, rules)
+}
 
+// network is what a child with the capability set may reach.
+func network(caps policy.Capabilities, loopback bool) events.Network {
+	switch {
+	case !caps.RestrictNetwork:
+		return events.NetworkOpen
+	case loopback:
+		return events.NetworkLoopback
+	}
+	return events.NetworkNone
+}
+
+// layers sets the flags of the plan and its mount operations.
+func (p *Plan) layers(r Request, s Support) *events.Error {
 	b := &p.body
 	b.Flags = layout.FlagEnforced | layout.FlagCaps | layout.FlagNoNewPrivs | layout.FlagNotDumpable
 	b.Required = bits(handoff.StepFDs)
@@ -82,39 +122,35 @@ func (p *Plan) compileWorkspace(r Request, s Support) *events.Error {
 		b.Required = bits(handoff.StepFDs, handoff.StepNamespaces, handoff.StepMounts, handoff.StepCaps,
 			handoff.StepNoNewPrivs, handoff.StepLandlock, handoff.StepSeccomp)
 	}
-	if s.Namespaces != NamespacesNone {
-		b.Flags |= layout.FlagPIDNS | layout.FlagMountNS | layout.FlagIPCNS | layout.FlagBounding
-		if s.Namespaces == NamespacesUser {
-			b.Flags |= layout.FlagUserNS
-		}
-	} else {
+	if s.Namespaces == NamespacesNone {
 		b.Flags |= layout.FlagSubreaper
 		if s.Root {
 			b.Flags |= layout.FlagBounding // an ordinary user may not, and has nothing in it to gain
 		}
+		return nil
 	}
-	if b.Flags&layout.FlagMountNS != 0 && s.MountTrees {
-		b.Flags |= layout.FlagMounts
-		sockets, err := hostSockets(append(paths.servers(), paths.hidden...))
-		if err != nil {
-			return pathError("%w", err)
+	b.Flags |= layout.FlagPIDNS | layout.FlagMountNS | layout.FlagIPCNS | layout.FlagBounding
+	if s.Namespaces == NamespacesUser {
+		b.Flags |= layout.FlagUserNS
+	}
+	if p.Network != events.NetworkOpen && s.NetworkNamespace {
+		b.Flags |= layout.FlagNetNS
+		if p.Network == events.NetworkLoopback {
+			b.Flags |= layout.FlagLoopback
 		}
-		b.Ops = mountOps(paths, sockets, s.PIDMax)
 	}
-	var err error
-	if b.Processes, err = processLimit(s); err != nil {
+	if !s.MountTrees {
+		return nil
+	}
+	b.Flags |= layout.FlagMounts
+	sockets, err := hostSockets(append(p.paths.servers(), p.paths.hidden...), p.paths.sockets)
+	if err != nil {
 		return pathError("%w", err)
 	}
-	var rules *ruleset
-	if s.LandlockABI > 0 {
-		rs := workspaceRules(s.LandlockABI, paths)
-		rules = &rs
-		b.Flags |= layout.FlagLandlock
+	if b.Ops, err = mountOps(p.paths, sockets, s.PIDMax); err != nil {
+		return pathError("%w", err)
 	}
-	if s.Seccomp {
-		b.Flags |= layout.FlagSeccomp
-	}
-	return p.seal(fmt.Sprintf("network %s\n", p.Network), filterKey{Truncate: s.LandlockABI < 3}, rules)
+	return nil
 }
 
 // seal opens the descriptors of p and computes its hash. On failure it closes
@@ -180,39 +216,6 @@ func (p *Plan) seal(policy string, key filterKey, rules *ruleset) (e *events.Err
 		}
 	}
 	return nil
-}
-
-// mountOps are the operations of workspace in their order. Inputs come before
-// the hidden directories, from which they may be taken.
-func mountOps(r *roots, sockets []string, pidMax bool) []layout.Op {
-	ops := []layout.Op{{Kind: layout.OpPrivate, Target: "/"}}
-	if !(len(r.outermost) > 0 && r.outermost[0] == "/") {
-		first := uint32(len(ops))
-		for _, w := range r.outermost {
-			ops = append(ops, layout.Op{Kind: layout.OpHold, Target: w})
-		}
-		ops = append(ops, layout.Op{Kind: layout.OpReadOnly, Target: "/"})
-		for i, w := range r.outermost {
-			ops = append(ops, layout.Op{Kind: layout.OpPlace, Target: w, Value: first + uint32(i)})
-		}
-	}
-	for _, d := range r.pins {
-		ops = append(ops, layout.Op{Kind: layout.OpPin, Target: d})
-	}
-	for _, b := range r.inputs {
-		ops = append(ops, layout.Op{Kind: layout.OpBindFile, Source: b.Source, Target: b.Target})
-	}
-	for _, s := range sockets {
-		ops = append(ops, layout.Op{Kind: layout.OpMaskSocket, Target: s})
-	}
-	for _, h := range r.hidden {
-		ops = append(ops, layout.Op{Kind: layout.OpMaskDir, Target: h})
-	}
-	ops = append(ops, layout.Op{Kind: layout.OpProc, Target: "/proc"})
-	if pidMax {
-		ops = append(ops, layout.Op{Kind: layout.OpPIDMax, Value: reservedPIDs + ProcessLimit})
-	}
-	return ops
 }
 
 // reservedPIDs are the numbers that the kernel hands out only once: after the

@@ -14,11 +14,12 @@ import (
 
 	"github.com/hayward-dev/hayward/events"
 	"github.com/hayward-dev/hayward/sandbox/internal/layout"
+	"github.com/hayward-dev/hayward/sandbox/policy"
 )
 
 // able is a system that has everything.
 func able() Support {
-	return Support{Constructor: true, LandlockABI: 7, Seccomp: true, Namespaces: NamespacesDirect, MountTrees: true, PIDMax: true, Root: true}
+	return Support{Constructor: true, LandlockABI: 7, Seccomp: true, Namespaces: NamespacesDirect, NetworkNamespace: true, MountTrees: true, PIDMax: true, Root: true}
 }
 
 func TestCompileUnavailable(t *testing.T) {
@@ -59,8 +60,7 @@ func TestCompileUnavailable(t *testing.T) {
 func TestCompileProfiles(t *testing.T) {
 	w := newWorld(t)
 	for name, code := range map[string]events.Code{
-		"devbox": events.CodeUnsupported, "read_only": events.CodeUnsupported, "strict": events.CodeUnsupported,
-		"stricht": events.CodeUnknownProfile,
+		"stricht": events.CodeUnknownProfile, " strict": events.CodeUnknownProfile,
 	} {
 		r := w.request()
 		r.Profile = name
@@ -177,9 +177,14 @@ func TestCompilePlan(t *testing.T) {
 
 // TestCompileRuleset holds the rights of each ABI against the kernel's list.
 func TestCompileRuleset(t *testing.T) {
-	r := &roots{workspace: "/w", temp: "/t", writable: []string{"/t", "/w"}, bus: "/s/bus"}
+	r := &roots{
+		workspace: "/w", temp: "/t", writable: []tree{{path: "/t", dir: true}, {path: "/w", dir: true}}, bus: "/s/bus",
+		caps: policy.Capabilities{DefaultRead: true},
+	}
 	for abi := 1; abi <= newestABI; abi++ {
-		rs := workspaceRules(abi, r)
+		rs := compileRules(abi, r, events.NetworkOpen)
+		require.Zero(t, rs.net)
+		require.Equal(t, abi >= 4, compileRules(abi, r, events.NetworkNone).net != 0)
 		has := func(right uint64) bool { return rs.handled&right != 0 }
 		require.Equal(t, abi >= 2, has(ll.AccessFSRefer), abi)
 		require.Equal(t, abi >= 3, has(ll.AccessFSTruncate), abi)
@@ -197,7 +202,7 @@ func TestCompileRuleset(t *testing.T) {
 		}
 	}
 	r.bus = ""
-	require.Zero(t, workspaceRules(9, r).handled&ll.AccessFSResolveUnix)
+	require.Zero(t, compileRules(9, r, events.NetworkOpen).handled&ll.AccessFSResolveUnix)
 }
 
 // Another subagent of the user may put a link in the place of a TMPDIR: it must
@@ -212,8 +217,10 @@ func TestCompileRefusesLinkedTempDir(t *testing.T) {
 }
 
 func TestCompileGaps(t *testing.T) {
-	r := &roots{bus: "/s/bus"}
-	require.Equal(t, []string{GapCredentials, GapHooks, GapBindAliases, GapSharedTemp, GapLaterSockets}, gaps(able(), r))
+	r := &roots{bus: "/s/bus", tempRoot: "/t"}
+	gaps := func(s Support, r *roots) []string { return gaps(s, r, events.NetworkOpen) }
+	require.Equal(t, []string{GapBindAliases, GapLaterSockets, GapNested}, gaps(able(), r))
+	require.Contains(t, gaps(able(), &roots{bus: "/s/bus"}), GapSharedTemp, "a TMPDIR that stands alone")
 	s := able()
 	s.LandlockABI = 9
 	require.NotContains(t, gaps(s, r), GapLaterSockets)

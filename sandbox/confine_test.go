@@ -32,7 +32,7 @@ func TestOrdinaryUser(t *testing.T) {
 	require.NoError(t, err)
 	defer os.RemoveAll(dir)
 	require.NoError(t, os.Chmod(dir, 0o755))
-	outside, err := os.MkdirTemp("/var", "hayward-user-")
+	outside, err := os.MkdirTemp("/opt", "hayward-user-")
 	require.NoError(t, err)
 	defer os.RemoveAll(outside)
 	require.NoError(t, os.Chown(outside, ordinaryUID, ordinaryUID))

@@ -18,6 +18,10 @@ const haveFilter = true
 type filterKey struct {
 	// Truncate closes truncate(2) by path, which Landlock mediates from ABI 3 on.
 	Truncate bool
+	// NoNetwork leaves no socket but local ones.
+	NoNetwork bool
+	// NoTracing closes ptrace and the like among a child's own processes too.
+	NoTracing bool
 }
 
 // refusedCalls get EPERM whatever their arguments: they change the machine, the
@@ -36,6 +40,15 @@ var refusedCalls = []string{
 	"vhangup", "nfsservctl", "lookup_dcookie", "syslog", "fanotify_init",
 }
 
+// tracingCalls reach into other processes.
+var tracingCalls = []string{"ptrace", "process_vm_readv", "process_vm_writev", "process_madvise", "kcmp", "pidfd_getfd"}
+
+// namespaceFlags are those of clone and unshare that make a namespace: in one of
+// its own a process has all capabilities, and with them more of the kernel
+// within reach.
+const namespaceFlags = unix.CLONE_NEWNS | unix.CLONE_NEWCGROUP | unix.CLONE_NEWUTS | unix.CLONE_NEWIPC |
+	unix.CLONE_NEWUSER | unix.CLONE_NEWPID | unix.CLONE_NEWNET | unix.CLONE_NEWTIME
+
 // x86Calls exist on x86 only.
 var x86Calls = []string{"iopl", "ioperm"}
 
@@ -49,6 +62,7 @@ var newCalls = map[string]seccomp.ScmpSyscall{
 	"quotactl_fd": 443, "fchmodat2": 452, "open_tree_attr": 467,
 	"mount_setattr": 442, "move_mount": 429, "open_tree": 428,
 	"fsopen": 430, "fsconfig": 431, "fsmount": 432, "fspick": 433,
+	"pidfd_getfd": 438, "process_madvise": 440, "clone3": 435,
 	"io_uring_setup": 425, "io_uring_enter": 426, "io_uring_register": 427,
 }
 
@@ -100,8 +114,14 @@ func buildFilter(key filterKey) (*os.File, error) {
 	if key.Truncate {
 		b.rule("truncate", unix.EPERM)
 	}
-	b.families("socket")
-	b.families("socketpair")
+	if key.NoTracing {
+		for _, name := range tracingCalls {
+			b.rule(name, unix.EPERM)
+		}
+	}
+	b.namespaces()
+	b.families("socket", key.NoNetwork)
+	b.families("socketpair", key.NoNetwork)
 	// The request is an unsigned int: the upper half of the register is ignored
 	// by the kernel, so it must be here too.
 	for _, request := range []uint64{unix.TIOCSTI, unix.TIOCLINUX} {
@@ -122,9 +142,28 @@ func buildFilter(key filterKey) (*os.File, error) {
 	return sealedFile("hayward-filter", f.ExportBPF)
 }
 
-// families leaves UNIX, INET, INET6 and NETLINK_ROUTE. A 64-bit comparison is
-// right: what the kernel would cut off the register makes the number too large.
-func (b *builder) families(call string) {
+// namespaces closes every way to a new namespace. The flags of clone3 are behind
+// a pointer, so it does not exist: libraries then take clone.
+func (b *builder) namespaces() {
+	b.rule("clone3", unix.ENOSYS)
+	for _, call := range []string{"clone", "unshare"} {
+		for flag := uint64(1); flag <= namespaceFlags; flag <<= 1 {
+			if flag&namespaceFlags != 0 {
+				b.rule(call, unix.EPERM, condition{0, seccomp.CompareMaskedEqual, []uint64{flag, flag}})
+			}
+		}
+	}
+}
+
+// families leaves UNIX, INET, INET6 and NETLINK_ROUTE, or UNIX alone. A 64-bit
+// comparison is right: what the kernel would cut off the register makes the
+// number too large. A closed network reads as a permission, since a program that
+// is told of a missing family looks for another.
+func (b *builder) families(call string, local bool) {
+	if local {
+		b.rule(call, unix.EACCES, condition{0, seccomp.CompareNotEqual, []uint64{unix.AF_UNIX}})
+		return
+	}
 	allowed := map[uint64]bool{unix.AF_UNIX: true, unix.AF_INET: true, unix.AF_INET6: true, unix.AF_NETLINK: true}
 	const highest = unix.AF_NETLINK
 	for family := uint64(0); family <= highest; family++ {

@@ -8,7 +8,7 @@ import (
 )
 
 // filterKey is all that a filter depends on.
-type filterKey struct{ Truncate bool }
+type filterKey struct{ Truncate, NoNetwork, NoTracing bool }
 
 // filterFile is never reached: Compile refuses enforced profiles before.
 func filterFile(filterKey) (*os.File, error) {

@@ -1,17 +1,29 @@
 package sandbox
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/hayward-dev/hayward/events"
+)
 
 // The gaps: what a sandbox is known not to cover, as they stand in a report.
 // The first group holds for every workspace sandbox of this version, the second
 // only where this system lacks something, the third only for best effort.
 const (
-	GapCredentials  = "credentials_readable"       // credential files of the user can be read
-	GapHooks        = "workspace_hooks_writable"   // .git/hooks and the like in the workspace can be written
 	GapBindAliases  = "bind_aliases"               // a second mount or hard link of hidden files elsewhere
+	GapProtected    = "protected_names_missing"    // hooks and the like that do not exist, or are links, can be made
+	GapNested       = "nested_repositories"        // hooks of repositories further down can be written
+	GapDenyNew      = "deny_new_files"             // what is made later and would match can be read
+	GapDenyReplace  = "deny_atomic_replace"        // a denied file that someone outside replaces can be read
+	GapDenyHardLink = "deny_hardlink"              // a denied file has further names elsewhere
+	GapDenyHistory  = "deny_in_git_history"        // what is denied may stand in the repository's history
+	GapSocketsOpen  = "sockets_opened"             // the profile leaves host sockets within reach
+	GapCredOpen     = "credentials_allowed"        // the profile leaves credentials readable
 	GapSharedTemp   = "temporary_files_shared"     // subagents of one user reach one another's TMPDIR
 	GapLaterSockets = "unix_sockets_created_later" // host sockets made or replaced after the start
 
+	GapDeny         = "deny"          // what is denied can be read
+	GapNetwork      = "network"       // the network is not closed
 	GapProcessLimit = "process_limit" // nothing of the sandbox bounds the number of processes
 
 	GapNamespaces   = "namespaces"         // other processes are visible and the tree can escape its end
@@ -29,9 +41,9 @@ const (
 	GapNoNewPrivs   = "no_new_privs"       // programs may gain privileges
 )
 
-// gaps lists what a workspace sandbox on s does not cover.
-func gaps(s Support, r *roots) []string {
-	out := []string{GapCredentials, GapHooks, GapBindAliases, GapSharedTemp}
+// gaps lists what a sandbox on s does not cover.
+func gaps(s Support, r *roots, network events.Network) []string {
+	out := append([]string{GapBindAliases}, r.gaps...)
 	if s.LandlockABI < 9 || r.bus == "" {
 		out = append(out, GapLaterSockets)
 	}
@@ -44,6 +56,12 @@ func gaps(s Support, r *roots) []string {
 	add(s.Root && s.Namespaces != NamespacesUser && !(direct && s.PIDMax && mounts), GapProcessLimit)
 	add(s.Namespaces == NamespacesNone, GapNamespaces)
 	add(!mounts, GapHidden, GapSockets)
+	add(!r.caps.ClosedWorkspace, GapNested)
+	add(len(r.sockets) > 0, GapSocketsOpen)
+	add(len(r.caps.AllowCredentials) > 0, GapCredOpen)
+	add(!mounts, GapDeny)
+	add(!mounts || r.tempRoot == "" && !r.caps.PrivateTemp, GapSharedTemp)
+	add(network != events.NetworkOpen && !s.Seccomp && (s.Namespaces == NamespacesNone || !s.NetworkNamespace), GapNetwork)
 	add(!mounts || slices.Contains(r.outermost, "/"), GapMetadata)
 	add(s.LandlockABI == 0, GapLandlock)
 	add(s.LandlockABI < 6, GapAbstract)

@@ -11,6 +11,8 @@ import (
 	"github.com/landlock-lsm/go-landlock/landlock"
 	ll "github.com/landlock-lsm/go-landlock/landlock/syscall"
 	"golang.org/x/sys/unix"
+
+	"github.com/hayward-dev/hayward/events"
 )
 
 // The rights that rules give, before they are cut to the ABI. MakeChar and
@@ -40,6 +42,10 @@ func fsRights(abi int) uint64 {
 	return 1<<13 - 1
 }
 
+// fileRights are the rights that can be given on a file.
+const fileRights = ll.AccessFSExecute | ll.AccessFSReadFile | ll.AccessFSWriteFile |
+	ll.AccessFSTruncate | ll.AccessFSIoctlDev | ll.AccessFSResolveUnix
+
 // access is one rule: rights below a path.
 type access struct {
 	path   string
@@ -48,43 +54,63 @@ type access struct {
 	optional bool
 }
 
-// ruleset is what workspace enforces through Landlock: one layer, strict for
-// exactly that ABI. TCP rights are not handled, the network is open.
+// ruleset is what a profile enforces through Landlock: one layer, strict for
+// exactly that ABI. TCP rights are handled where the network is closed.
 type ruleset struct {
 	abi     int
 	handled uint64
+	net     uint64
 	scoped  uint64
 	rules   []access
 }
 
-// workspaceRules composes the ruleset for the roots.
-func workspaceRules(abi int, r *roots) ruleset {
+// compileRules composes the ruleset for the roots.
+func compileRules(abi int, r *roots, network events.Network) ruleset {
 	rs := ruleset{abi: abi, handled: fsRights(abi)}
 	if abi >= 6 {
 		rs.scoped = ll.ScopeSignal | ll.ScopeAbstractUnixSocket
 	}
-	write := uint64(accessWrite)
+	if abi >= 4 && network == events.NetworkNone {
+		rs.net = ll.AccessNetBindTCP | ll.AccessNetConnectTCP
+	}
+	add := func(t tree, rights uint64) {
+		if !t.dir {
+			rights &= fileRights
+		}
+		rs.rules = append(rs.rules, access{path: t.path, rights: rights})
+	}
 	if r.bus == "" {
 		// Nobody said which socket to leave open, so none can be closed.
 		rs.handled &^= ll.AccessFSResolveUnix
 	} else {
-		rs.rules = append(rs.rules, access{path: r.bus, rights: ll.AccessFSResolveUnix})
+		add(tree{path: r.bus, dir: true}, ll.AccessFSResolveUnix)
 	}
-	rs.rules = append(rs.rules, access{path: "/", rights: accessRead})
+	for _, s := range r.sockets {
+		add(tree{path: s}, ll.AccessFSResolveUnix)
+	}
+	if r.caps.DefaultRead {
+		add(tree{path: "/", dir: true}, accessRead)
+	}
+	for _, t := range r.readable {
+		add(t, accessRead)
+	}
 	for _, w := range r.writable {
-		rights := write
-		if slices.Contains(r.servers(), w) {
+		rights := uint64(accessWrite)
+		if slices.Contains(r.servers(), w.path) {
 			rights |= ll.AccessFSResolveUnix
 		}
-		rs.rules = append(rs.rules, access{path: w, rights: rights})
+		add(w, rights)
 	}
-	for _, d := range []string{"null", "zero", "full", "random", "urandom"} {
-		rs.rules = append(rs.rules, access{"/dev/" + d, accessDevice, true})
+	for _, d := range r.caps.Devices {
+		rights := uint64(accessDevice)
+		switch d.Path {
+		case "/dev/tty", "/dev/ptmx":
+			rights = accessTerminal
+		case "/dev/pts":
+			rights = accessPTYs
+		}
+		rs.rules = append(rs.rules, access{d.Path, rights, true})
 	}
-	for _, d := range []string{"tty", "ptmx"} {
-		rs.rules = append(rs.rules, access{"/dev/" + d, accessTerminal, true})
-	}
-	rs.rules = append(rs.rules, access{"/dev/pts", accessPTYs, true})
 	return rs
 }
 
@@ -95,15 +121,16 @@ func (rs ruleset) String() string {
 		lines = append(lines, fmt.Sprintf("%#x %q", r.rights&rs.handled, r.path))
 	}
 	sort.Strings(lines)
-	return fmt.Sprintf("landlock abi %d fs %#x net 0 scoped %#x\n%s\n", rs.abi, rs.handled, rs.scoped, strings.Join(lines, "\n"))
+	return fmt.Sprintf("landlock abi %d fs %#x net %#x scoped %#x\n%s\n", rs.abi, rs.handled, rs.net, rs.scoped, strings.Join(lines, "\n"))
 }
 
 // open creates the ruleset in the kernel. The second result are the flags for
 // restrict_self. It never asks for best effort: that succeeds without Landlock.
 func (rs ruleset) open() (*os.File, uint32, error) {
 	config := landlock.Config{
-		HandledAccessFS: landlock.AccessFSSet(rs.handled),
-		Scoped:          landlock.ScopedSet(rs.scoped),
+		HandledAccessFS:  landlock.AccessFSSet(rs.handled),
+		HandledAccessNet: landlock.AccessNetSet(rs.net),
+		Scoped:           landlock.ScopedSet(rs.scoped),
 	}
 	if rs.abi >= 7 {
 		// The supervisor restricts itself and then executes: without this flag the

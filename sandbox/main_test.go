@@ -21,6 +21,7 @@ import (
 	"go.uber.org/goleak"
 	"golang.org/x/sys/unix"
 
+	"github.com/hayward-dev/hayward/events"
 	"github.com/hayward-dev/hayward/internal/handoff"
 )
 
@@ -72,6 +73,8 @@ var probeBinary = sync.OnceValues(func() (string, error) {
 // world is a coordinator's surroundings for one test.
 type world struct {
 	base, state, workspace, temp, cache, outside, probe string
+	// command is a probe that the profile lets be executed, if it is not the same.
+	command string
 }
 
 // newWorld makes directories below /tmp, which is a writable root itself, so
@@ -84,7 +87,7 @@ func newWorld(t *testing.T) *world {
 	t.Cleanup(func() { require.NoError(t, os.RemoveAll(base)) })
 	w := &world{
 		base: base, state: base + "/deep/state", workspace: base + "/ws",
-		temp: base + "/tmp", cache: base + "/cache", outside: outsideDir(t),
+		temp: base + "/tmp", cache: base + "/cache", outside: outsideDir(t), command: "/proc/self/exe",
 	}
 	for _, d := range []string{w.state + "/bus", w.state + "/bin", w.workspace, w.temp} {
 		require.NoError(t, os.MkdirAll(d, 0o700))
@@ -113,7 +116,7 @@ func outsideDir(t *testing.T) string {
 	cwd, err := os.Getwd()
 	require.NoError(t, err)
 	for _, parent := range []string{os.Getenv(outsideVariable), cwd, os.Getenv("HOME")} {
-		shared := slices.ContainsFunc(sharedTemp, func(dir string) bool { return within(parent, dir) })
+		shared := slices.ContainsFunc(sharedTemp(), func(dir string) bool { return within(parent, dir) })
 		if parent == "" || shared {
 			continue
 		}
@@ -189,7 +192,7 @@ func (w *world) run(t *testing.T, p *Plan, l launch, actions ...string) outcome 
 	if l.attr != nil {
 		attr = l.attr
 	}
-	child, err := os.StartProcess(w.probe, append([]string{"probe", "supervise"}, actions...),
+	child, err := os.StartProcess(w.probe, append([]string{"probe", "supervise", "command:" + w.command}, actions...),
 		&os.ProcAttr{Files: files, Env: []string{}, Sys: attr, Dir: "/"})
 	require.NoError(t, err)
 	for _, f := range []*os.File{outW, errW, startR, statusW} {
@@ -259,7 +262,7 @@ func (w *world) confined(t *testing.T, r Request, actions ...string) outcome {
 // requireEnforceable skips where this kernel or user cannot have workspace.
 func requireEnforceable(t *testing.T) {
 	t.Helper()
-	if lacks := Probe().missing(); len(lacks) > 0 {
+	if lacks := Probe().missing(events.NetworkOpen); len(lacks) > 0 {
 		t.Skipf("needs an enforceable workspace profile: %v", lacks)
 	}
 }

@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"syscall"
@@ -37,6 +38,9 @@ func (p *Plan) SysProcAttr() *syscall.SysProcAttr {
 	case NamespacesUser:
 		attr = userNamespace()
 	}
+	if p.body.Flags&layout.FlagNetNS != 0 {
+		attr.Cloneflags |= unix.CLONE_NEWNET
+	}
 	attr.Setsid = true
 	return attr
 }
@@ -47,9 +51,12 @@ func ownNamespaces() (layout.Inodes, error) {
 	for _, ns := range []struct {
 		name string
 		ino  *uint64
-	}{{"user", &in.User}, {"pid", &in.PID}, {"mnt", &in.Mount}, {"ipc", &in.IPC}} {
+	}{{"user", &in.User}, {"pid", &in.PID}, {"mnt", &in.Mount}, {"ipc", &in.IPC}, {"net", &in.Net}} {
 		var st unix.Stat_t
 		if err := unix.Stat("/proc/self/ns/"+ns.name, &st); err != nil {
+			if ns.name == "net" && errors.Is(err, unix.ENOENT) {
+				continue // the kernel has none, so no plan asks for one
+			}
 			return in, fmt.Errorf("identify the %s namespace: %w", ns.name, err)
 		}
 		*ns.ino = st.Ino

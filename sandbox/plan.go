@@ -3,6 +3,7 @@ package sandbox
 import (
 	"errors"
 	"os"
+	"strings"
 
 	"github.com/hayward-dev/hayward/events"
 	"github.com/hayward-dev/hayward/sandbox/internal/layout"
@@ -22,8 +23,10 @@ type Bind struct {
 
 // Request is what a child is to be confined to. All paths are absolute.
 type Request struct {
-	// Profile is a profile's name, see [ParseProfile].
-	Profile string
+	// Profile is a profile's name, one of Profiles or a built-in one; see
+	// [FindProfile].
+	Profile  string
+	Profiles Profiles
 	// BestEffort goes on without the layers that this system does not have.
 	BestEffort bool
 	// Workspace is made writable. It must not be /, Home, a parent of Home or a
@@ -35,6 +38,9 @@ type Request struct {
 	Home string
 	// TempDir is the child's own TMPDIR. It exists.
 	TempDir string
+	// TempRoot is the directory that holds TempDir and those of others: a child
+	// reaches nothing else in it. Empty if there is none.
+	TempRoot string
 	// CacheRoot is the one cache directory that children write. It is created if
 	// it does not exist; empty means none.
 	CacheRoot string
@@ -42,6 +48,16 @@ type Request struct {
 	ChildBinary string
 	// AddDirs are further directories to make writable.
 	AddDirs []string
+	// Deny are further paths and patterns to deny, as in a profile.
+	Deny []string
+	// Path is the command's PATH: a profile that does not open everything for
+	// reading opens its directories.
+	Path string
+	// Loopback gives a profile that closes the network a loopback device of its
+	// own.
+	Loopback bool
+	// Protected are paths of ours that no child may write, where they exist.
+	Protected []string
 	// Hidden are directories that exist and must be out of reach from inside.
 	Hidden []string
 	// Bus is the directory of the children's socket. On kernels that mediate
@@ -67,12 +83,17 @@ type Plan struct {
 	// Writable are the roots opened for writing, canonical and sorted.
 	Writable []string
 
+	// TempDir is TMPDIR as the child sees it.
+	TempDir string
+
 	requested string
 	profile   Profile
 	body      layout.Plan
 	namespace Namespaces
 	gaps      []string
 	rules     int
+	// paths are the resolved ones, nil under off.
+	paths *roots
 }
 
 // Profile returns the profile that the plan enforces.
@@ -88,6 +109,14 @@ func (p *Plan) Close() error {
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// Inside returns the path at which the child sees a file of its TempDir.
+func (p *Plan) Inside(path string) string {
+	if p.paths == nil || !within(path, p.paths.temp) {
+		return path
+	}
+	return p.TempDir + strings.TrimPrefix(path, p.paths.temp)
 }
 
 // environment returns the variables that point tools at the writable places.

@@ -33,6 +33,10 @@ func (p *Plan) Report(records []handoff.Record) (events.SandboxReport, *events.E
 		Gaps:      slices.Clone(p.gaps),
 		PlanHash:  p.Hash,
 	}
+	if p.profile.Custom() != nil {
+		report.Base = p.profile.Base()
+	}
+	p.reportPaths(&report)
 	if report.Requested == "" {
 		report.Requested = report.Profile
 	}
@@ -73,6 +77,33 @@ func (p *Plan) Report(records []handoff.Record) (events.SandboxReport, *events.E
 		report.Active = report.Active && report.Layers[step.String()].State == events.LayerEnforced
 	}
 	return report, failed
+}
+
+// reportPaths enters what the plan opens and closes.
+func (p *Plan) reportPaths(report *events.SandboxReport) {
+	if p.paths == nil {
+		return
+	}
+	cut := func(list []string) []string { return slices.Clone(list[:min(len(list), events.MaxReportPaths)]) }
+	if !p.paths.caps.DefaultRead {
+		report.Readable = cut(treePaths(p.paths.readable))
+	}
+	report.Writable = cut(report.Writable)
+	denied := treePaths(p.paths.denied)
+	report.Denied, report.DeniedCount = cut(denied), len(denied)
+	report.Closed = cut(p.paths.closed)
+	report.Missing = cut(p.paths.missing)
+	if p.body.Flags&layout.FlagLandlock != 0 {
+		report.LandlockABI = int(p.body.LandlockABI)
+	}
+}
+
+func treePaths(trees []tree) []string {
+	var out []string
+	for _, t := range trees {
+		out = append(out, t.path)
+	}
+	return out
 }
 
 // Required is the report of a child whose records are lost but which is known to
@@ -133,10 +164,14 @@ var stepGaps = map[handoff.Step]string{
 func (p *Plan) detail(rec handoff.Record) string {
 	switch rec.Step {
 	case handoff.StepNamespaces:
-		if p.namespace == NamespacesUser {
-			return "pid, mount, ipc, user"
+		names := "pid, mount, ipc"
+		if p.body.Flags&layout.FlagNetNS != 0 {
+			names += ", net"
 		}
-		return "pid, mount, ipc"
+		if p.namespace == NamespacesUser {
+			names += ", user"
+		}
+		return names
 	case handoff.StepMounts:
 		return fmt.Sprintf("%d operations", rec.Value)
 	case handoff.StepLandlock:

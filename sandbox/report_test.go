@@ -49,7 +49,7 @@ func TestConfinedReport(t *testing.T) {
 	require.Equal(t, events.NetworkOpen, report.Network)
 	require.Equal(t, p.Hash, report.PlanHash)
 	require.Contains(t, report.Writable, w.workspace)
-	require.Contains(t, report.Gaps, GapCredentials)
+	require.Contains(t, report.Gaps, GapBindAliases)
 	for _, s := range layerSteps {
 		require.Equal(t, events.LayerEnforced, report.Layers[s.String()].State, s)
 	}

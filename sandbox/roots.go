@@ -7,33 +7,108 @@ import (
 	"strings"
 
 	"github.com/hayward-dev/hayward/events"
+	"github.com/hayward-dev/hayward/sandbox/policy"
 )
+
+// tree is a canonical path that a profile opens: a directory with all that is
+// below it, or a file.
+type tree struct {
+	path string
+	dir  bool
+	// origin names the profile, file or flag that says so.
+	origin string
+}
 
 // roots are the paths of a request, canonical: absolute, clean, and without a
 // symbolic link in any component.
 type roots struct {
+	caps policy.Capabilities
+	// shared are the host's temporary directories, canonical.
+	shared []string
+
 	workspace string
 	// wide is true for a workspace that was opened on purpose only.
 	wide  bool
 	temp  string
 	cache string
 	bus   string
-	// writable are all writable roots, sorted; outermost those below no other.
-	writable, outermost []string
+	// tempRoot is the directory of all children's temporary ones, empty if temp
+	// stands alone.
+	tempRoot string
+	// readable and writable are what the profile opens, sorted; readable counts
+	// only where not everything is. outermost are the writable ones below no other.
+	readable, writable []tree
+	outermost          []string
 	// hidden are the topmost hidden directories, sorted.
 	hidden []string
-	// pins are the ancestors of hidden directories below a writable root,
+	// closed are trees in a writable root that stay read-only, denied those that
+	// are out of reach, both topmost and sorted.
+	closed     []string
+	denied     []tree
+	repository repository
+	// sockets are host sockets that stay within reach.
+	sockets []string
+	// pins are the ancestors of hidden and closed ones below a writable root,
 	// shallow before deep.
 	pins   []string
 	inputs []Bind
+	// missing are entries that led to nothing, as they were written.
+	missing []string
+	// gaps are what was found that this sandbox does not cover.
+	gaps []string
 }
 
-// sharedTemp are the host's temporary directories, writable where they exist.
-var sharedTemp = []string{"/tmp", "/var/tmp", "/dev/shm"}
+// sharedTemp are the host's temporary directories, canonical, where they exist.
+func sharedTemp() []string {
+	var out []string
+	for _, d := range policy.SharedTemp {
+		if resolved, err := filepath.EvalSymlinks(d); err == nil {
+			out = append(out, resolved)
+		}
+	}
+	return out
+}
 
 // resolveRoots checks the paths of r and makes them canonical.
-func resolveRoots(r Request) (*roots, *events.Error) {
-	out := new(roots)
+func resolveRoots(r Request, profile Profile) (*roots, *events.Error) {
+	out := &roots{shared: sharedTemp()}
+	if e := out.resolveRequest(r, profile); e != nil {
+		return nil, e
+	}
+	out.openRepository()
+	var e *events.Error
+	if out.writable, e = out.open(out.caps.ReadWrite); e != nil {
+		return nil, e
+	}
+	if !out.caps.DefaultRead {
+		if out.readable, e = out.open(out.caps.ReadOnly); e != nil {
+			return nil, e
+		}
+	}
+	paths := make([]string, 0, len(out.writable))
+	for _, w := range out.writable {
+		paths = append(paths, w.path)
+	}
+	out.outermost = topmost(paths)
+	if e := out.reachable(r.Cwd, profile); e != nil {
+		return nil, e
+	}
+	for _, s := range out.caps.Sockets {
+		if resolved, err := filepath.EvalSymlinks(s.Path); err == nil {
+			out.sockets = append(out.sockets, resolved)
+		} else {
+			out.missing = append(out.missing, s.String())
+		}
+	}
+	if e := out.protect(r); e != nil {
+		return nil, e
+	}
+	out.inputs, e = resolveInputs(r.Inputs, out.temp)
+	return out, e
+}
+
+// resolveRequest fills in what the request names itself.
+func (out *roots) resolveRequest(r Request, profile Profile) *events.Error {
 	var e *events.Error
 	dir := func(what, path string) string {
 		if e != nil || path == "" {
@@ -46,10 +121,11 @@ func resolveRoots(r Request) (*roots, *events.Error) {
 		return resolved
 	}
 	if r.Workspace == "" || r.TempDir == "" {
-		return nil, pathError("the request names no workspace or no temporary directory")
+		return pathError("the request names no workspace or no temporary directory")
 	}
 	out.workspace = dir("workspace", r.Workspace)
 	out.temp = dir("temporary directory", r.TempDir)
+	out.tempRoot = dir("root of the temporary directories", r.TempRoot)
 	out.cache = dir("cache root", r.CacheRoot)
 	out.bus = dir("bus directory", r.Bus)
 	cwd := dir("working directory", r.Cwd)
@@ -64,42 +140,144 @@ func resolveRoots(r Request) (*roots, *events.Error) {
 		hidden = append(hidden, dir("hidden directory", d))
 	}
 	if e != nil {
-		return nil, e
+		return e
 	}
 	if out.temp != filepath.Clean(r.TempDir) {
-		// Another subagent of the user can write /tmp: what stands there must be the
-		// directory that was made, not a link to what it would like to be writable.
-		return nil, refused("the temporary directory %s is a link to %s", r.TempDir, out.temp)
+		// Another program of the user may have put a link there: it must not make
+		// what it leads to writable.
+		return refused("the temporary directory %s is a link to %s", r.TempDir, out.temp)
+	}
+	if out.tempRoot != "" && filepath.Dir(out.temp) != out.tempRoot {
+		return pathError("the temporary directory %s is not directly in %s", out.temp, out.tempRoot)
 	}
 	out.hidden = topmost(hidden)
-
-	if e := checkWorkspace(out.workspace, canonicalHome(r.Home), out.hidden); e != nil {
-		if out.wide = slices.Contains(added, out.workspace); !out.wide {
-			return nil, e
+	out.caps = policy.Resolve(profile, policy.Place{
+		Workspace: out.workspace, Home: canonicalHome(r.Home), TempDir: out.temp, CacheRoot: out.cache,
+		AddDirs: added, Top: topDirectories(), Path: filepath.SplitList(r.Path),
+	})
+	for _, d := range r.Deny {
+		if err := policy.CheckDeny(d); err != nil {
+			return events.Errorf(events.CodeInvalidRequest, events.LayerGate, "the entry to deny %w", err)
 		}
+		out.caps.Deny = append(out.caps.Deny, policy.NewEntry(d, "--deny", policy.Place{Workspace: out.workspace, Home: canonicalHome(r.Home)}))
 	}
-	out.writable = append(append(out.writable, out.workspace, out.temp), added...)
-	if out.cache != "" {
-		out.writable = append(out.writable, out.cache)
-	}
-	for _, w := range append(slices.Clone(out.writable), cwd) {
-		for _, h := range out.hidden {
-			if w != "" && within(w, h) {
-				return nil, refused("%s lies in %s, which no subagent may reach", w, h)
+	if !out.caps.ClosedWorkspace {
+		if e := checkWorkspace(out.workspace, canonicalHome(r.Home), out.hidden); e != nil {
+			if out.wide = slices.Contains(added, out.workspace); !out.wide {
+				return e
 			}
 		}
 	}
-	for _, d := range sharedTemp {
-		if resolved, err := filepath.EvalSymlinks(d); err == nil {
-			out.writable = append(out.writable, resolved)
+	for _, w := range append([]string{out.workspace, out.temp, out.cache, cwd}, added...) {
+		for _, h := range out.hidden {
+			if w != "" && within(w, h) {
+				return refused("%s lies in %s, which no subagent may reach", w, h)
+			}
 		}
 	}
-	slices.Sort(out.writable)
-	out.writable = slices.Compact(out.writable)
-	out.outermost = topmost(out.writable)
-	out.pins = pins(out.outermost, out.hidden)
-	out.inputs, e = resolveInputs(r.Inputs, out.temp)
-	return out, e
+	return nil
+}
+
+// open returns the trees that entries lead to, sorted, and notes those that lead
+// to nothing.
+func (out *roots) open(entries []policy.Entry) ([]tree, *events.Error) {
+	x, err := policy.Expand(entries, policy.DefaultLimits)
+	if err != nil {
+		return nil, pathError("%w", err)
+	}
+	out.missing = append(out.missing, x.Missing...)
+	trees := make([]tree, 0, len(x.Matches))
+	for _, m := range x.Matches {
+		hidden := slices.IndexFunc(out.hidden, func(h string) bool { return within(m.Path, h) })
+		switch {
+		case hidden < 0:
+			trees = append(trees, tree{m.Path, m.Info.IsDir(), m.Entry.Origin})
+		case m.Entry.Optional: // it is no loss
+		default:
+			return nil, refused("%s of %s lies in %s, which no subagent may reach", m.Path, m.Entry.Origin, out.hidden[hidden])
+		}
+	}
+	return trees, nil
+}
+
+// topDirectories are the directories directly below /, links to one included.
+func topDirectories() []string {
+	entries, err := os.ReadDir("/")
+	if err != nil {
+		return nil // then none of them is opened
+	}
+	var out []string
+	for _, e := range entries {
+		path := "/" + e.Name()
+		if st, err := os.Stat(path); err == nil && st.IsDir() {
+			out = append(out, path)
+		}
+	}
+	return out
+}
+
+// reachable refuses a working directory that the command could not even list.
+func (out *roots) reachable(cwd string, profile Profile) *events.Error {
+	if out.caps.DefaultRead || cwd == "" {
+		return nil
+	}
+	cwd, e := canonicalDir("working directory", cwd)
+	if e != nil {
+		return e
+	}
+	for _, t := range append(slices.Clone(out.readable), out.writable...) {
+		if within(cwd, t.path) && out.visible(cwd) {
+			return nil
+		}
+	}
+	return refused("the working directory %s is not readable under profile %s", cwd, profile.Name()).
+		WithRemedy("name it as --workspace or with --add-dir, or use another profile")
+}
+
+// visible reports whether a path of the host is seen inside: one in a host's
+// temporary directory is not where the child has its own in the place of it,
+// unless it is opened.
+func (out *roots) visible(path string) bool {
+	if !out.caps.PrivateTemp || !out.inSharedTemp(path) {
+		return true
+	}
+	for _, t := range append(slices.Clone(out.readable), out.writable...) {
+		if t.path != out.temp && within(path, t.path) {
+			return true
+		}
+	}
+	return false
+}
+
+// inSharedTemp reports whether a path lies in a temporary directory of the host.
+func (out *roots) inSharedTemp(path string) bool {
+	return slices.ContainsFunc(out.shared, func(d string) bool { return within(path, d) })
+}
+
+// usableCache is the cache root if the profile opens it.
+func (out *roots) usableCache() string {
+	if slices.ContainsFunc(out.caps.ReadWrite, func(e policy.Entry) bool { return e.Path == out.cache }) {
+		return out.cache
+	}
+	return ""
+}
+
+// seen keeps the visible ones of paths.
+func (out *roots) seen(paths []string) []string {
+	return slices.DeleteFunc(slices.Clone(paths), func(p string) bool { return !out.visible(p) })
+}
+
+// inside is the path of TMPDIR as the child sees it.
+func (out *roots) inside() string {
+	if out.caps.PrivateTemp && len(out.shared) > 0 {
+		return out.shared[0]
+	}
+	return out.temp
+}
+
+// writes reports whether a path lies in a writable root.
+func (out *roots) writes(path string) bool {
+	return slices.ContainsFunc(out.outermost, func(root string) bool { return within(path, root) })
 }
 
 // checkWorkspace refuses workspaces that would open more than anyone means to.
@@ -197,9 +375,7 @@ func (r *roots) servers() []string {
 }
 
 // within reports whether path is dir or lies below it.
-func within(path, dir string) bool {
-	return path == dir || dir == "/" || strings.HasPrefix(path, dir+"/")
-}
+func within(path, dir string) bool { return policy.Within(path, dir) }
 
 // topmost returns dirs sorted, without those that lie in another.
 func topmost(dirs []string) []string {

@@ -13,8 +13,8 @@ import (
 
 // hostSockets returns the sockets in the file system that someone listens on
 // and that this process could connect to, canonical and sorted, without those
-// in a directory of except.
-func hostSockets(except []string) ([]string, error) {
+// in a directory of except and without those of open.
+func hostSockets(except, open []string) ([]string, error) {
 	f, err := os.Open("/proc/net/unix")
 	if err != nil {
 		return nil, fmt.Errorf("list the host's sockets: %w", err)
@@ -39,7 +39,7 @@ func hostSockets(except []string) ([]string, error) {
 	}
 	var out []string
 	for path := range found {
-		if !slices.ContainsFunc(except, func(dir string) bool { return within(path, dir) }) {
+		if !slices.Contains(open, path) && !slices.ContainsFunc(except, func(dir string) bool { return within(path, dir) }) {
 			out = append(out, path)
 		}
 	}

@@ -17,7 +17,7 @@ const (
 	NamespacesNone   Namespaces = "none"
 )
 
-// requiredABI is the Landlock ABI below which workspace is refused: before it
+// requiredABI is the Landlock ABI below which every profile is refused: before it
 // abstract sockets, that of an X server among them, stay within reach.
 const requiredABI = 6
 
@@ -36,6 +36,8 @@ type Support struct {
 	NamespacesReason string
 	// MountTrees is true when mounts can be copied and changed as whole trees.
 	MountTrees bool
+	// NetworkNamespace is true when a child can have a network of its own.
+	NetworkNamespace bool
 	// PIDMax is true when a PID namespace has a bound of its own (Linux 6.14).
 	PIDMax bool
 	// Root is true when the effective uid is 0.
@@ -45,8 +47,8 @@ type Support struct {
 // lack is one missing feature: what it is and how to get it.
 type lack struct{ feature, fix string }
 
-// missing lists what workspace needs and s does not have.
-func (s Support) missing() []lack {
+// missing lists what a profile with that network needs and s does not have.
+func (s Support) missing(network events.Network) []lack {
 	var out []lack
 	if s.Namespaces == NamespacesNone {
 		out = append(out, lack{
@@ -67,6 +69,9 @@ func (s Support) missing() []lack {
 			feature += ": " + s.LandlockReason
 		}
 		out = append(out, lack{feature, "use Linux 6.12 or newer"})
+	}
+	if network == events.NetworkLoopback && !s.NetworkNamespace {
+		out = append(out, lack{"network namespaces", "use a kernel with CONFIG_NET_NS, or a profile without a loopback device"})
 	}
 	if !s.Seccomp {
 		out = append(out, lack{"seccomp filters", "use a kernel with CONFIG_SECCOMP_FILTER"})

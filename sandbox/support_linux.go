@@ -27,6 +27,7 @@ func probe() Support {
 	s.LandlockABI, s.LandlockReason = probeLandlock()
 	s.Seccomp = probeSeccomp()
 	s.Namespaces, s.NamespacesReason = probeNamespaces()
+	s.NetworkNamespace = probeNetwork(s.Namespaces)
 	s.MountTrees = probeMountTrees()
 	s.PIDMax = atLeast(6, 14)
 	return s
@@ -93,6 +94,19 @@ func probeNamespaces() (Namespaces, string) {
 		reason = fmt.Sprintf("namespaces: %v; %s", direct, reason)
 	}
 	return NamespacesNone, reason
+}
+
+// probeNetwork tries the same with a network namespace.
+func probeNetwork(how Namespaces) bool {
+	switch how {
+	case NamespacesDirect:
+		return attempt(&syscall.SysProcAttr{Cloneflags: cloneFlags | unix.CLONE_NEWNET}) == nil
+	case NamespacesUser:
+		attr := userNamespace()
+		attr.Cloneflags |= unix.CLONE_NEWNET
+		return attempt(attr) == nil
+	}
+	return false
 }
 
 // attempt returns nil if a child with attr got as far as its exec.

@@ -38,11 +38,10 @@ func (c *child) liveAdopted() {
 	if c.adopted.TokenHash != "" {
 		c.s.cfg.Credentials.Grant(c.spec.ID, c.adopted.TokenHash)
 	}
-	c.tree, err = adoptTree(c.spec.ID, c.adopted.Process)
-	if err != nil {
-		c.log.Error("tree not adopted", zap.Error(err))
-	}
-	c.onUndo(func() { c.tree.close() })
+	c.tree = adoptTree(c.spec.ID, c.adopted.Process)
+	c.onUndo(c.closeTree)
+	c.bounds = adoptBounds(c.adopted.Process)
+	c.onUndo(c.closeBounds)
 
 	if err := c.watch(); err != nil {
 		c.letGo()

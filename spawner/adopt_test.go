@@ -281,7 +281,7 @@ func gone(pid int) bool {
 // like it stays.
 func TestClear(t *testing.T) {
 	temp, elsewhere := t.TempDir(), t.TempDir()
-	s := New(Config{TempRoot: temp})
+	s := New(Config{TempRoot: temp, Deadlines: deadlines.Default()})
 	defer s.Close()
 	own, link := s.tempDirOf("a"), s.tempDirOf("b")
 	require.NoError(t, os.MkdirAll(filepath.Join(own, "inputs"), 0o700))
@@ -293,6 +293,25 @@ func TestClear(t *testing.T) {
 	require.DirExists(t, elsewhere)
 	_, err := os.Lstat(link)
 	require.NoError(t, err)
+}
+
+// What runs in control groups of a child that was never recorded ends with them.
+func TestClearEndsGroups(t *testing.T) {
+	s := New(Config{TempRoot: t.TempDir(), Deadlines: deadlines.Default()})
+	defer s.Close()
+	id := events.NewID()
+	leaf, err := makeLeaf(t.Context(), id)
+	if err != nil {
+		t.Skipf("needs a writable cgroup v2: %v", err)
+	}
+	cmd := exec.Command("sleep", "652")
+	cmd.SysProcAttr = &syscall.SysProcAttr{}
+	leaf.place(cmd.SysProcAttr)
+	require.NoError(t, cmd.Start())
+	s.Clear(id)
+	require.Error(t, cmd.Wait())
+	require.NoDirExists(t, leaf.path())
+	require.NoError(t, leaf.close(t.Context()), "closing what is gone is no error")
 }
 
 // A process that ended and that nobody reaps is gone: it must not be looked for

@@ -29,6 +29,7 @@ type child struct {
 	token   credential
 	proc    *process
 	tree    tree
+	bounds  *bounds
 	start   *os.File // write end of the start pipe, nil once used
 	status  *os.File // read end of the status pipe
 

@@ -54,8 +54,13 @@ type Config struct {
 	Deadlines deadlines.Set
 	// Home is HOME for commands whose client sends none.
 	Home string
-	// TempRoot is where a child's own TMPDIR is made.
+	// TempRoot is the directory that holds the TMPDIR of each child, of this user
+	// alone. It is made when it is needed.
 	TempRoot string
+	// Profiles is the path of the global sandbox.toml, which may be missing.
+	Profiles string
+	// Protected are paths of ours that no child may write.
+	Protected []string
 
 	Credentials Credentials
 	Controller  Controller

@@ -1,6 +1,7 @@
 package spawner
 
 import (
+	"strconv"
 	"time"
 
 	"github.com/hayward-dev/hayward/events"
@@ -18,6 +19,10 @@ type evidence struct {
 	refusal *events.Error
 	// supervisor is how hayward-child itself ended, for people.
 	supervisor string
+	// outOfMemory says that the kernel ended a process of the tree because it used
+	// maxMemory bytes.
+	outOfMemory bool
+	maxMemory   int64
 }
 
 // endOf decides how a child ended. The report is believed over everything: a
@@ -34,6 +39,9 @@ func endOf(e evidence) events.End {
 		if e.refusal.Layer == events.LayerSandbox {
 			end.Reason = events.ReasonSandbox
 		}
+	case e.report != nil && e.report.Error != nil && e.report.Exit != nil:
+		// It ran, and what it put out found no place.
+		end.Status, end.Reason, end.Error = events.StatusFailed, events.ReasonLimit, e.report.Error
 	case e.report != nil && e.report.Error != nil:
 		end.Status, end.Reason, end.Error = events.StatusFailed, events.ReasonStart, e.report.Error
 	case e.report != nil && e.report.Ended != "":
@@ -41,6 +49,10 @@ func endOf(e evidence) events.End {
 		end.Status = statusOfStop(end.Reason)
 	case e.report != nil && succeeded(e.report.Exit):
 		end.Status = events.StatusCompleted
+	case e.outOfMemory && e.stop == nil:
+		end.Status, end.Reason = events.StatusFailed, events.ReasonLimit
+		end.Error = events.Errorf(events.CodeLimit, events.LayerCoordinator, "run %s: it used the %d bytes of memory that it may use", e.id, e.maxMemory).
+			WithRemedy("raise --max-memory").WithDetail("limit", "memory").WithDetail("max", strconv.FormatInt(e.maxMemory, 10))
 	case e.report != nil:
 		end.Status, end.Reason = events.StatusFailed, events.ReasonExit
 	case e.stop != nil:

@@ -53,6 +53,26 @@ func TestEndOf(t *testing.T) {
 			e:      evidence{stop: &events.Stop{Reason: events.ReasonDeadline, Kill: true}},
 			status: events.StatusFailed, reason: events.ReasonDeadline,
 		},
+		"its output found no space": {
+			e:      evidence{report: &events.Report{Exit: exited(0), Error: events.Errorf(events.CodeStorageFull, events.LayerCoordinator, "no space")}},
+			status: events.StatusFailed, reason: events.ReasonLimit, code: events.CodeStorageFull,
+		},
+		"out of memory": {
+			e:      evidence{report: &events.Report{Exit: &events.Exit{Signal: "SIGKILL"}}, outOfMemory: true, maxMemory: 1 << 20},
+			status: events.StatusFailed, reason: events.ReasonLimit, code: events.CodeLimit,
+		},
+		"the supervisor out of memory": {
+			e:      evidence{reportErr: errors.New("empty"), outOfMemory: true},
+			status: events.StatusFailed, reason: events.ReasonLimit, code: events.CodeLimit,
+		},
+		"completed though a process of it ran out of memory": {
+			e:      evidence{report: &events.Report{Exit: exited(0)}, outOfMemory: true},
+			status: events.StatusCompleted,
+		},
+		"stopped while out of memory": {
+			e:      evidence{report: &events.Report{Exit: &events.Exit{Signal: "SIGTERM"}}, outOfMemory: true, stop: &events.Stop{Reason: events.ReasonUser}},
+			status: events.StatusFailed, reason: events.ReasonExit,
+		},
 		"command not found": {
 			e:      evidence{report: &events.Report{Error: notFound}},
 			status: events.StatusFailed, reason: events.ReasonStart, code: events.CodeCommandNotFound,

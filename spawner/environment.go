@@ -13,6 +13,14 @@ var baseEnvironment = map[string]string{
 	"LANG": "C.UTF-8",
 }
 
+// path is the PATH in which the command of a client's environment runs.
+func path(env map[string]string) string {
+	if p, ok := env["PATH"]; ok {
+		return p
+	}
+	return baseEnvironment["PATH"]
+}
+
 // environment is the command's: the base, then what the sandbox sets (TMPDIR,
 // caches), then the client's, then ours.
 func (c *child) environment() []string {
@@ -25,6 +33,7 @@ func (c *child) environment() []string {
 	}
 	env["HAYWARD_SUBAGENT_ID"] = c.spec.ID
 	env["HAYWARD_SANDBOX_PROFILE"] = c.plan.Profile().Name()
+	env["HAYWARD_SANDBOX_NETWORK"] = string(c.plan.Network)
 	for name, id := range c.spec.Request.Inputs {
 		env["HAYWARD_INPUT_"+name] = c.inputPath(name, id)
 	}
@@ -57,6 +66,7 @@ func (c *child) childSpec(prompt string) events.ChildSpec {
 		Prompt:        prompt,
 		Stdin:         req.Stdin,
 		GraceMS:       c.s.cfg.Deadlines.Grace.Milliseconds(),
+		KillProofMS:   c.s.cfg.Deadlines.KillProof.Milliseconds(),
 		MaxRuntimeMS:  maxRuntime,
 		IdleTimeoutMS: idle,
 		HeartbeatMS:   c.s.cfg.Deadlines.Heartbeat.Milliseconds(),

@@ -12,6 +12,7 @@ import (
 	"github.com/hayward-dev/hayward/events"
 	"github.com/hayward-dev/hayward/internal/crashpoint"
 	"github.com/hayward-dev/hayward/internal/rundir"
+	"github.com/hayward-dev/hayward/sandbox"
 )
 
 // finish proves that nothing is left, reads the result and tells the end.
@@ -24,6 +25,9 @@ func (c *child) finish() {
 		c.tellAdoptedStarted() // it ran, or it would have no exit
 	}
 	end := endOf(known)
+	if end.Status == events.StatusFailed && end.Reason == events.ReasonExit {
+		end.SandboxHint = sandbox.Hint(c.sandboxReport(), end.StderrTail)
+	}
 	c.giveBack()
 	if out, err := c.dir.Output(rundir.StdoutFile, events.MaxRecordOutput, events.RecordOutputHead, events.RecordOutputTail); err != nil {
 		if !errors.Is(err, fs.ErrNotExist) {
@@ -38,6 +42,14 @@ func (c *child) finish() {
 	c.unwind()
 	crashpoint.Hit(crashpoint.EndTold)
 	c.tellEnded(end)
+}
+
+// sandboxReport is what is known of the child's sandbox, or nil.
+func (c *child) sandboxReport() *events.SandboxReport {
+	if c.report == nil && c.adopted != nil {
+		return c.adopted.Sandbox
+	}
+	return c.report
 }
 
 // endTree ends what pid 1 does not take with it: everything under a profile
@@ -67,7 +79,10 @@ func (c *child) awaitDrained() {
 }
 
 func (c *child) evidence() evidence {
-	e := evidence{id: c.spec.ID, stop: c.stop, refusal: c.refusal, supervisor: c.supervisorEnd()}
+	e := evidence{id: c.spec.ID, stop: c.stop, refusal: c.refusal, supervisor: c.supervisorEnd(), outOfMemory: c.bounds.exceeded(c.log)}
+	if limit := c.spec.Request.MaxMemoryBytes; limit != nil {
+		e.maxMemory = *limit
+	}
 	report, err := c.dir.ReadReport()
 	switch {
 	case err != nil:

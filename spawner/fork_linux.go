@@ -1,6 +1,7 @@
 package spawner
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -8,6 +9,7 @@ import (
 	"syscall"
 	"unicode/utf8"
 
+	"go.uber.org/zap"
 	"golang.org/x/sys/unix"
 
 	"github.com/hayward-dev/hayward/events"
@@ -37,11 +39,10 @@ func (c *child) fork() *events.Error {
 		return failed("open what the child gets", err)
 	}
 	attr := c.plan.SysProcAttr()
-	c.tree, err = newTree(c.spec.ID, attr.Cloneflags&unix.CLONE_NEWPID != 0)
-	if err != nil {
-		return failed("prepare the end of its tree", err)
+	ownPIDs := attr.Cloneflags&unix.CLONE_NEWPID != 0
+	if err := c.makeGroups(ownPIDs); err != nil {
+		return failed("prepare its control groups", err)
 	}
-	c.onUndo(func() { c.tree.close() })
 
 	pidfd := -1
 	attr.PidFD = &pidfd
@@ -65,15 +66,52 @@ func (c *child) fork() *events.Error {
 		return failed("watch the child", err)
 	}
 	c.onUndo(func() { c.proc.close() })
-	if err := c.proc.identify(); err != nil {
-		// It is ours and blocks on its start pipe: end it before anybody knows it.
+	// It is ours and blocks on its start pipe: end it before anybody knows it.
+	end := func() {
 		c.closeStart()
 		c.proc.kill()
 		c.proc.waitGone(c.s.cfg.Deadlines.KillProof)
+	}
+	if err := c.bounds.join(pid); err != nil {
+		end()
+		return failed("bound the child", err)
+	}
+	if err := c.proc.identify(); err != nil {
+		end()
 		return failed("identify the child", err)
 	}
 	c.proc.identity.CgroupPath = c.tree.path()
+	c.bounds.record(&c.proc.identity)
 	return nil
+}
+
+// makeGroups makes the control groups that the child is ended and bounded by.
+func (c *child) makeGroups(pidNamespace bool) error {
+	ctx, cancel := context.WithTimeout(context.Background(), c.s.cfg.Deadlines.KillProof)
+	defer cancel()
+	c.tree = newTree(ctx, c.spec.ID, pidNamespace)
+	c.onUndo(c.closeTree)
+	var memory int64
+	if limit := c.spec.Request.MaxMemoryBytes; limit != nil {
+		memory = *limit
+	}
+	var err error
+	c.bounds, err = makeBounds(ctx, c.spec.ID, memory, pidNamespace, c.tree.path())
+	c.onUndo(c.closeBounds)
+	return err
+}
+
+func (c *child) closeTree()   { c.closeGroups("tree", c.tree.close) }
+func (c *child) closeBounds() { c.closeGroups("bounds", c.bounds.close) }
+
+// closeGroups removes control groups of a child that has ended. What cannot be
+// removed bounds nothing any more, so it is logged and not told.
+func (c *child) closeGroups(what string, closeAll func(context.Context) error) {
+	ctx, cancel := context.WithTimeout(context.Background(), c.s.cfg.Deadlines.KillProof)
+	defer cancel()
+	if err := closeAll(ctx); err != nil {
+		c.log.Error("control groups not removed", zap.String("of", what), zap.Error(err))
+	}
 }
 
 // prompt returns what the command gets on stdin.

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -57,13 +58,21 @@ func (c *child) prepare() *events.Error {
 		return inputErr
 	}
 	req := c.spec.Request
+	profiles, profilesErr := loadProfiles(c.s.cfg.Profiles, req)
+	if profilesErr != nil {
+		return profilesErr
+	}
 	plan, planErr := sandbox.Compile(sandbox.Request{
 		Profile:     req.Sandbox,
+		Profiles:    profiles,
 		BestEffort:  req.SandboxBestEffort,
 		Workspace:   req.Workspace,
 		Cwd:         req.Cwd,
 		Home:        req.Env["HOME"],
 		TempDir:     c.tempDir,
+		TempRoot:    c.s.cfg.TempRoot,
+		Path:        path(req.Env),
+		Protected:   c.s.cfg.Protected,
 		CacheRoot:   c.s.cfg.CacheRoot,
 		ChildBinary: c.s.cfg.ChildBinary,
 		AddDirs:     req.AddDirs,
@@ -85,7 +94,7 @@ func (c *child) prepare() *events.Error {
 
 // tempDirOf is a child's TMPDIR. The name follows from the id, so that what a
 // coordinator left that died before it recorded the directory is found.
-func (s *Spawner) tempDirOf(id string) string { return filepath.Join(s.cfg.TempRoot, "hayward-"+id) }
+func (s *Spawner) tempDirOf(id string) string { return filepath.Join(s.cfg.TempRoot, id) }
 
 // Clear removes what an earlier coordinator may have prepared for a child that is
 // in no record. It is called before anything is started.
@@ -93,11 +102,15 @@ func (s *Spawner) Clear(id string) {
 	if dir := s.tempDirOf(id); ownDirectory(dir) {
 		removeTemp(dir, s.cfg.Log)
 	}
+	s.clearGroups(id)
 }
 
 func (c *child) makeTempDir() *events.Error {
 	dir := c.s.tempDirOf(c.spec.ID)
-	err := os.Mkdir(dir, 0o700)
+	err := makeTempRoot(c.s.cfg.TempRoot)
+	if err == nil {
+		err = os.Mkdir(dir, 0o700)
+	}
 	if errors.Is(err, fs.ErrExist) && ownDirectory(dir) {
 		if err = os.RemoveAll(dir); err == nil {
 			err = os.Mkdir(dir, 0o700)
@@ -109,6 +122,18 @@ func (c *child) makeTempDir() *events.Error {
 	c.tempDir = dir
 	c.onUndo(func() { removeTemp(dir, c.log) })
 	return nil
+}
+
+// makeTempRoot makes the directory of all TMPDIRs. It lies where others can make
+// one of that name before: it must be this user's, and closed to everybody else.
+func makeTempRoot(dir string) error {
+	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	if !ownDirectory(dir) {
+		return fmt.Errorf("%s is not a directory of this user; remove it", dir)
+	}
+	return os.Chmod(dir, 0o700)
 }
 
 // ownDirectory reports whether path is a directory, no link, of this user.
@@ -198,7 +223,7 @@ func (c *child) unmoved() *events.Error {
 // file itself where there is no mount namespace.
 func (c *child) inputPath(name, id string) string {
 	if c.plan.SysProcAttr().Cloneflags&unix.CLONE_NEWNS != 0 {
-		return filepath.Join(c.tempDir, "inputs", name)
+		return c.plan.Inside(filepath.Join(c.tempDir, "inputs", name))
 	}
 	return c.outputPath(id)
 }

@@ -22,7 +22,8 @@ const TypeCommand = "command"
 // Resolve fills in what a spawn leaves open and refuses what cannot start. It
 // reads the file system, so it does not belong on the drain loop. What it checks
 // may change before the start; the start then fails with the same codes.
-func Resolve(ctx context.Context, s events.Spawn) (events.Spawn, *events.Error) {
+// profiles is the path of the global sandbox.toml.
+func Resolve(ctx context.Context, s events.Spawn, profiles string) (events.Spawn, *events.Error) {
 	if s.SubagentType == "" {
 		s.SubagentType = TypeCommand
 	}
@@ -36,24 +37,41 @@ func Resolve(ctx context.Context, s events.Spawn) (events.Spawn, *events.Error) 
 	if err := refuseUnsupported(s); err != nil {
 		return s, err
 	}
-	profile, err := sandbox.ParseProfile(s.Sandbox)
-	if err != nil {
+	if err := refuseUnboundable(s); err != nil {
 		return s, err
 	}
-	s.Sandbox = profile.Name()
 	if s.Isolation == "" {
 		s.Isolation = "none"
 	}
 	if s.Stdin == "" {
 		s.Stdin = events.StdinPrompt
 	}
-	if s, err = resolveDirectories(s); err != nil {
+	s, err := resolveDirectories(s)
+	if err != nil {
 		return s, err
 	}
+	set, err := loadProfiles(profiles, s)
+	if err != nil {
+		return s, err
+	}
+	profile, err := sandbox.FindProfile(set, s.Sandbox)
+	if err != nil {
+		return s, err
+	}
+	s.Sandbox = profile.Name()
 	if err := ctx.Err(); err != nil {
 		return s, events.Errorf(events.CodeTimeout, events.LayerWorkspace, "spawn: %w", err)
 	}
 	return s, findCommand(s)
+}
+
+// loadProfiles reads the profiles a spawn may name. One that names a built-in
+// profile does not depend on files that may be broken.
+func loadProfiles(global string, s events.Spawn) (sandbox.Profiles, *events.Error) {
+	if _, err := sandbox.ParseProfile(s.Sandbox); err == nil {
+		return sandbox.Profiles{}, nil
+	}
+	return sandbox.LoadProfiles(global, s.Workspace)
 }
 
 // refuseUnsupported names what the request asks for and this build does not have.
@@ -74,6 +92,18 @@ func refuseUnsupported(s events.Spawn) *events.Error {
 	sort.Strings(asked)
 	return events.Errorf(events.CodeUnsupported, events.LayerGate,
 		"spawn: this version has no %s for type %s", strings.Join(asked, ", "), s.SubagentType)
+}
+
+// refuseUnboundable refuses a memory limit that this machine cannot set.
+func refuseUnboundable(s events.Spawn) *events.Error {
+	if s.MaxMemoryBytes == nil || *s.MaxMemoryBytes == 0 {
+		return nil
+	}
+	if err := CanLimitMemory(); err != nil {
+		return events.Errorf(events.CodeUnsupported, events.LayerGate, "spawn: max_memory_bytes %d: %w", *s.MaxMemoryBytes, err).
+			WithRemedy("the coordinator needs a control group with the memory controller in which it may make groups; see hayward doctor")
+	}
+	return nil
 }
 
 func resolveDirectories(s events.Spawn) (events.Spawn, *events.Error) {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -15,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/hayward-dev/hayward/events"
+	"github.com/hayward-dev/hayward/internal/cgroup"
 )
 
 // tree is the means by which everything a child ever started is ended.
@@ -28,32 +28,35 @@ type tree interface {
 	kill() error
 	// end kills until nothing is left or ctx ends, and says how many are left.
 	end(ctx context.Context) (left int, err error)
-	close()
+	// close lets go of a tree that has ended.
+	close(ctx context.Context) error
 }
 
 // newTree picks the best means there is. A child that is pid 1 of its own PID
 // namespace needs no other: the kernel ends the namespace with it.
-func newTree(id string, pidNamespace bool) (tree, error) {
+func newTree(ctx context.Context, id string, pidNamespace bool) tree {
 	if pidNamespace {
-		return namespaceTree{}, nil
+		return namespaceTree{}
 	}
-	if dir, err := makeLeaf(id); err == nil {
-		return openLeaf(dir)
+	if leaf, err := makeLeaf(ctx, id); err == nil {
+		return leaf
 	}
-	return sweepTree{id: id}, nil
+	return sweepTree{id: id}
 }
 
 // adoptTree is newTree for a child of an earlier coordinator.
-func adoptTree(id string, p *events.Process) (tree, error) {
+func adoptTree(id string, p *events.Process) tree {
 	switch {
 	case p == nil, p.PIDNamespace != 0 && p.PIDNamespace != ownPIDNamespace():
-		return namespaceTree{}, nil
+		return namespaceTree{}
 	case p.CgroupPath != "":
-		if t, err := openLeaf(p.CgroupPath); err == nil {
-			return t, nil
+		if group, err := cgroup.Open(p.CgroupPath); err == nil {
+			if t, err := openLeaf(group); err == nil {
+				return t
+			}
 		}
 	}
-	return sweepTree{id: id}, nil
+	return sweepTree{id: id}
 }
 
 func ownPIDNamespace() uint64 {
@@ -72,145 +75,62 @@ func (namespaceTree) place(*syscall.SysProcAttr)       {}
 func (namespaceTree) path() string                     { return "" }
 func (namespaceTree) kill() error                      { return nil }
 func (namespaceTree) end(context.Context) (int, error) { return 0, nil }
-func (namespaceTree) close()                           {}
+func (namespaceTree) close(context.Context) error      { return nil }
 
 // cgroupTree is a cgroup v2 leaf of the child's own.
 type cgroupTree struct {
-	dir string
-	fd  *os.File
+	group cgroup.Group
+	fd    *os.File
 }
 
-// makeLeaf makes a cgroup below our own in the v2 hierarchy.
-func makeLeaf(id string) (string, error) {
-	base, err := ownCgroup()
+// leafName is the name of a child's control groups. It follows from the id, so
+// that what a coordinator left that died before it recorded them is found.
+func leafName(id string) string { return "hayward-" + id }
+
+func makeLeaf(ctx context.Context, id string) (*cgroupTree, error) {
+	parent, err := cgroup.Find(cgroup.Unified)
 	if err != nil {
-		return "", err
+		return nil, err
 	}
-	dir := filepath.Join(base, "hayward-"+id)
-	if err := os.Mkdir(dir, 0o755); err != nil {
-		return "", fmt.Errorf("make a cgroup leaf: %w", err)
+	group, err := parent.Make(ctx, leafName(id))
+	if err != nil {
+		return nil, err
 	}
-	if _, err := os.Stat(filepath.Join(dir, "cgroup.kill")); err != nil {
-		os.Remove(dir)
-		return "", fmt.Errorf("the kernel has no cgroup.kill: %w", err)
+	if _, err := os.Stat(filepath.Join(group.Dir, "cgroup.kill")); err != nil {
+		return nil, errors.Join(fmt.Errorf("the kernel has no cgroup.kill: %w", err), group.Remove(ctx))
 	}
-	return dir, nil
+	return openLeaf(group)
 }
 
-// ownCgroup is this process's directory in the cgroup v2 hierarchy.
-func ownCgroup() (string, error) {
-	mounts, err := os.ReadFile("/proc/self/mountinfo")
-	if err != nil {
-		return "", fmt.Errorf("find cgroup v2: %w", err)
-	}
-	var root string
-	for line := range strings.Lines(string(mounts)) {
-		before, after, ok := strings.Cut(line, " - ")
-		fields := strings.Fields(before)
-		if ok && strings.HasPrefix(after, "cgroup2 ") && len(fields) > 4 {
-			root = fields[4]
-		}
-	}
-	own, err := os.ReadFile("/proc/self/cgroup")
-	if err != nil {
-		return "", fmt.Errorf("find cgroup v2: %w", err)
-	}
-	for line := range strings.Lines(string(own)) {
-		if rel, ok := strings.CutPrefix(strings.TrimSpace(line), "0::"); ok && root != "" {
-			return filepath.Join(root, rel), nil
-		}
-	}
-	return "", errors.New("find cgroup v2: it is not mounted")
-}
-
-func openLeaf(dir string) (*cgroupTree, error) {
-	fd, err := os.Open(dir)
+func openLeaf(group cgroup.Group) (*cgroupTree, error) {
+	fd, err := os.Open(group.Dir)
 	if err != nil {
 		return nil, fmt.Errorf("open the cgroup leaf: %w", err)
 	}
-	return &cgroupTree{dir: dir, fd: fd}, nil
+	return &cgroupTree{group: group, fd: fd}, nil
 }
 
-func (*cgroupTree) kind() events.TreeKill { return events.TreeKillCgroup }
-func (t *cgroupTree) path() string        { return t.dir }
-
+func (*cgroupTree) kind() events.TreeKill                  { return events.TreeKillCgroup }
+func (t *cgroupTree) path() string                         { return t.group.Dir }
+func (t *cgroupTree) kill() error                          { return t.group.Kill() }
+func (t *cgroupTree) end(ctx context.Context) (int, error) { return t.group.End(ctx) }
 func (t *cgroupTree) place(attr *syscall.SysProcAttr) {
 	attr.UseCgroupFD, attr.CgroupFD = true, int(t.fd.Fd())
 }
 
-func (t *cgroupTree) kill() error {
-	err := os.WriteFile(filepath.Join(t.dir, "cgroup.kill"), []byte("1"), 0)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	return err
+func (t *cgroupTree) close(ctx context.Context) error {
+	return errors.Join(t.fd.Close(), t.group.Remove(ctx))
 }
 
-func (t *cgroupTree) end(ctx context.Context) (int, error) {
-	for {
-		if err := t.kill(); err != nil {
-			return t.left(), err
-		}
-		populated, err := t.awaitChange(ctx)
-		if errors.Is(err, fs.ErrNotExist) || (err == nil && !populated) {
-			return 0, nil
-		}
-		if err != nil || ctx.Err() != nil {
-			return t.left(), errors.Join(err, ctx.Err())
-		}
-	}
-}
-
-// awaitChange reads cgroup.events and, while processes are left, waits for the
-// kernel to announce a change.
-func (t *cgroupTree) awaitChange(ctx context.Context) (populated bool, err error) {
-	f, err := os.Open(filepath.Join(t.dir, "cgroup.events"))
-	if err != nil {
-		return false, err
-	}
-	defer f.Close()
-	read := func() (bool, error) {
-		b := make([]byte, 256)
-		n, err := f.ReadAt(b, 0)
-		if n == 0 && err != nil {
-			return false, err
-		}
-		return strings.Contains(string(b[:n]), "populated 1"), nil
-	}
-	if populated, err = read(); err != nil || !populated {
-		return populated, err
-	}
-	wait := time.Second
-	if deadline, ok := ctx.Deadline(); ok {
-		wait = min(wait, max(time.Until(deadline), 0))
-	}
-	if _, err := unix.Poll([]unix.PollFd{{Fd: int32(f.Fd()), Events: unix.POLLPRI}}, int(wait.Milliseconds())); err != nil && !errors.Is(err, unix.EINTR) {
-		return true, err
-	}
-	return read()
-}
-
-func (t *cgroupTree) left() int {
-	b, err := os.ReadFile(filepath.Join(t.dir, "cgroup.procs"))
-	if err != nil {
-		return 0
-	}
-	return len(strings.Fields(string(b)))
-}
-
-func (t *cgroupTree) close() {
-	t.fd.Close()
-	os.Remove(t.dir) // fails while it is populated: then a later coordinator adopts it
-}
-
-// sweepTree finds processes by the variable that every command gets. A hostile command can hide from it, which is why the record says
-// "sweep"; the supervisor's own sweep of its descendants comes before.
+// sweepTree finds processes by the variable that every command gets. A hostile
+// command can hide from it, which is why the record says "sweep"; the
+// supervisor's own sweep of its descendants comes before.
 type sweepTree struct{ id string }
 
-func (sweepTree) kind() events.TreeKill      { return events.TreeKillSweep }
-func (sweepTree) place(*syscall.SysProcAttr) {}
-func (sweepTree) path() string               { return "" }
-func (sweepTree) close()                     {}
+func (sweepTree) kind() events.TreeKill       { return events.TreeKillSweep }
+func (sweepTree) place(*syscall.SysProcAttr)  {}
+func (sweepTree) path() string                { return "" }
+func (sweepTree) close(context.Context) error { return nil }
 
 func (t sweepTree) kill() error {
 	_, err := t.sweep()

@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -127,6 +128,11 @@ func TestSecondInterruptKills(t *testing.T) {
 }
 
 func TestHangupDetaches(t *testing.T) {
+	// Whoever runs the tests may ignore it, as nohup does, and that is inherited:
+	// a signal that is caught here has its default there.
+	hangups := make(chan os.Signal, 1)
+	signal.Notify(hangups, syscall.SIGHUP)
+	defer signal.Stop(hangups)
 	b := newBench(t)
 	p := b.start(nil, "spawn", "--name", "x", "--", "gentle")
 	p.line("started\n")

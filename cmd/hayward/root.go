@@ -51,13 +51,13 @@ func (a *app) rootCommand() *cobra.Command {
 	for group, commands := range map[string][]*cobra.Command{
 		groupWork:  {a.spawnCommand(), a.runCommand(), a.waitCommand(), a.cancelCommand()},
 		groupSee:   {a.queryCommand(), a.psCommand(), a.completionsCommand(), a.outstandingCommand(), a.logsCommand(), a.transcriptCommand(), a.inspectCommand()},
-		groupOwner: {a.serveCommand(), a.shutdownCommand(), a.doctorCommand(), a.versionCommand()},
+		groupOwner: {a.serveCommand(), a.shutdownCommand(), a.doctorCommand(), a.loadCommand(), a.versionCommand()},
 	} {
 		for _, c := range commands {
 			c.GroupID = group
 			root.AddCommand(c)
 		}
 	}
-	root.AddCommand(a.manCommand())
+	root.AddCommand(a.manCommand(), a.loadClientCommand())
 	return root
 }

@@ -51,6 +51,7 @@ leaves them running for the next daemon. Its log is on stderr.`,
 	flags.StringVar((*string)(&f.options.Limits.AtLimit), "at-limit", "", "a spawn without a place: queue (the default) or fail")
 	flags.IntVar(&f.options.Retention.PerSession, "keep-finished", 0, "finished subagents that a session keeps, once they were read (0: the default)")
 	flags.DurationVar(&f.options.Retention.Age, "keep-for", 0, "how long finished subagents are kept, once they were read (0: the default)")
+	flags.Var(byteSize{&f.options.MaxMemory}, "max-memory", "memory of a subagent whose spawn names no bound (default: no bound)")
 	for _, d := range deadlines.All {
 		flags.DurationVar(d.Of(&f.options.Deadlines), d.Name, 0, fmt.Sprintf("deadline: %s (0: %s)", d.Bounds, d.Default))
 	}

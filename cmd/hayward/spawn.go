@@ -51,6 +51,7 @@ type spawnFlags struct {
 	labels      []string
 	inputs      []string
 	maxRuntime  time.Duration
+	maxMemory   int64
 	idleTimeout time.Duration
 	id          string
 	noDaemon    bool
@@ -91,6 +92,8 @@ func (a *app) spawnCommand() *cobra.Command {
 	flags.StringArrayVar(&f.labels, "label", nil, "`K=V` to select it by (repeatable)")
 	flags.StringArrayVar(&f.inputs, "input", nil, "`NAME=ID` of a finished subagent whose output is the file in $HAYWARD_INPUT_NAME (repeatable)")
 	flags.DurationVar(&f.maxRuntime, "max-runtime", 0, "end it after that long")
+	f.maxMemory = -1 // not given
+	flags.Var(byteSize{&f.maxMemory}, "max-memory", "end it when its processes use more memory than that, such as 512M (0: no bound)")
 	flags.DurationVar(&f.idleTimeout, "idle-timeout", 0, "end it after that long without output")
 	flags.StringVar(&f.id, "id", "", "its id, a UUID (default: a new one)")
 	flags.BoolVar(&f.noDaemon, "no-daemon", false, "run without a daemon; nothing is kept")
@@ -149,6 +152,9 @@ func (a *app) spawnRequest(f spawnFlags, command []string) (events.Spawn, error)
 	}
 	if s.Sandbox == "" {
 		s.Sandbox = a.getenv("HAYWARD_SANDBOX")
+	}
+	if f.maxMemory >= 0 {
+		s.MaxMemoryBytes = &f.maxMemory
 	}
 	for flag, d := range map[string]time.Duration{"--max-runtime": f.maxRuntime, "--idle-timeout": f.idleTimeout} {
 		if d < 0 {

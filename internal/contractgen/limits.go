@@ -31,6 +31,7 @@ var limits = map[string]func(*jsonschema.Schema){
 	"Spawn.AwaitBudgetMS":         between(0, events.MaxDurationMS),
 	"Spawn.MaxRuntimeMS":          between(0, events.MaxDurationMS),
 	"Spawn.IdleTimeoutMS":         between(0, events.MaxDurationMS),
+	"Spawn.MaxMemoryBytes":        between(0, events.MaxMemoryBytes),
 	"Query.ParentSessionID":       length(0, 128),
 	"Query.IDs":                   items(1, events.MaxQueryIDs),
 	"Query.Count":                 between(0, events.MaxQueryIDs),

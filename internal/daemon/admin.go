@@ -66,6 +66,7 @@ func (a *admin) limits() (values map[string]int64, origins map[string]string) {
 	kept := a.coord.Retention()
 	note("keep_finished", int64(kept.PerSession), a.opts.Retention.PerSession != 0)
 	note("keep_for_ms", kept.Age.Milliseconds(), a.opts.Retention.Age != 0)
+	note("max_memory_bytes", a.opts.MaxMemory, a.opts.MaxMemory != 0)
 	for _, d := range deadlines.All {
 		note(strings.ReplaceAll(d.Name, "-", "_")+"_ms", d.Of(&a.deadlines).Milliseconds(), *d.Of(&a.opts.Deadlines) > 0)
 	}

@@ -193,6 +193,10 @@ func (d *daemon) wire() error {
 	if err != nil {
 		return fmt.Errorf("find the root of the temporary directories: %w", err)
 	}
+	// What does not exist cannot be kept from being made by a child.
+	if err := os.MkdirAll(p.Config, 0o700); err != nil {
+		d.log.Warn("configuration directory not made", zap.Error(err))
+	}
 	home := "/"
 	if u, err := user.Current(); err == nil {
 		home = u.HomeDir
@@ -209,14 +213,15 @@ func (d *daemon) wire() error {
 		Root: root, ChildBinary: binary, Bus: busDir, BusPath: p.Bus(),
 		Hidden:    []string{p.State, p.Runtime},
 		CacheRoot: p.Cache, Support: sandbox.Probe(), Deadlines: d.deadlines,
-		Home: home, TempRoot: temp,
+		Home: home, TempRoot: filepath.Join(temp, fmt.Sprintf("hayward-%d", os.Geteuid())),
+		Profiles: p.Profiles(), Protected: []string{p.Config},
 		Credentials: d.bus, Controller: control, Observer: obs, Log: d.log.Named("spawner"),
 	})
 	d.onClose(d.spawner.Close)
 
 	d.coord = coordinator.New(coordinator.Config{
 		Limits: d.opts.Limits, Retention: d.opts.Retention, StartDeadline: d.deadlines.Start, Grace: d.deadlines.Grace, KillProof: d.deadlines.KillProof,
-		MaxRuntime: d.deadlines.Run, PutDeadline: d.deadlines.Put, AckDeadline: d.deadlines.Lease, CancelReply: d.deadlines.CancelReply,
+		MaxRuntime: d.deadlines.Run, MaxMemory: d.opts.MaxMemory, PutDeadline: d.deadlines.Put, AckDeadline: d.deadlines.Lease, CancelReply: d.deadlines.CancelReply,
 	}, coordinator.Deps{
 		Journal: d.store, Spawner: d.spawner, Publisher: publisher{d.store, track}, Files: f, Log: d.log.Named("coordinator"),
 	})
@@ -248,6 +253,7 @@ func (d *daemon) wire() error {
 		started: time.Now(), recovered: loaded.Recovered, damaged: loaded.Damaged,
 		leave: func(handover bool) { d.handover = handover; d.leave(ErrShutdown) },
 	}, d.bus.Interested, d.log.Named("service"))
+	d.service.profiles = p.Profiles()
 	return nil
 }
 

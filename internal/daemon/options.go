@@ -24,6 +24,9 @@ type Options struct {
 	Limits coordinator.Limits
 	// Retention bounds what is kept of finished subagents.
 	Retention coordinator.Retention
+	// MaxMemory bounds the memory, in bytes, of a subagent whose spawn names no
+	// bound. 0: no bound.
+	MaxMemory int64
 	// Deadlines bound the steps of a subagent's life.
 	Deadlines deadlines.Set
 	// SyncAlways makes each record survive a power cut.

@@ -12,6 +12,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/hayward-dev/hayward/coordinator"
 	"github.com/hayward-dev/hayward/events"
 )
 
@@ -126,9 +127,17 @@ const loopPatience = 10 * time.Second
 // watchLoop says when the drain loop is wedged. It asks nothing of the loop.
 func (d *daemon) watchLoop() {
 	h := d.coord.Health()
-	if still := time.Since(h.LastTurn); h.Backlog > 0 && still > loopPatience {
+	if still := stuckFor(h, time.Now()); still > 0 {
 		d.log.Error("the drain loop does not turn", zap.Duration("for", still), zap.Int("backlog", h.Backlog), zap.Int("unanswered", h.Unanswered))
 	}
+}
+
+// stuckFor is how long a loop that has work did not turn, 0 within its patience.
+func stuckFor(h coordinator.Health, now time.Time) time.Duration {
+	if still := now.Sub(h.LastTurn); h.Backlog > 0 && still > loopPatience {
+		return still
+	}
+	return 0
 }
 
 // endChildren ends what runs before the daemon leaves on a signal.

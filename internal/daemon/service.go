@@ -31,6 +31,8 @@ type service struct {
 	admin   *admin
 	callers *callers
 	log     *zap.Logger
+	// profiles is the path of the global sandbox.toml.
+	profiles string
 
 	// lastUse is when a client last asked for anything, in Unix nanoseconds.
 	lastUse atomic.Int64
@@ -156,7 +158,7 @@ func (s *service) onEvent(kind events.Kind, r micro.Request) {
 	}
 	s.wg.Go(func() {
 		defer func() { <-s.resolving }()
-		resolved, err := spawner.Resolve(s.ctx, spawn)
+		resolved, err := spawner.Resolve(s.ctx, spawn, s.profiles)
 		if err == nil {
 			err = spawner.CheckHost(spawn.ID)
 		}

@@ -17,7 +17,7 @@ func boundPIDs(t *testing.T, pid, limit int) (cgroup string) {
 	t.Helper()
 	dir, err := os.MkdirTemp("/sys/fs/cgroup/pids", "hayward-test-")
 	if err != nil {
-		t.Skipf("needs a pids cgroup v1: %v", err)
+		t.Skipf("needs a writable pids cgroup: %v", err)
 	}
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "pids.max"), []byte(strconv.Itoa(limit)), 0))
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "cgroup.procs"), []byte(strconv.Itoa(pid)), 0))
@@ -82,7 +82,7 @@ func TestUnkillableIsDraining(t *testing.T) {
 	}
 	freezer, err := os.MkdirTemp("/sys/fs/cgroup/freezer", "hayward-test-")
 	if err != nil {
-		t.Skipf("needs a freezer cgroup v1: %v", err)
+		t.Skipf("needs a writable freezer cgroup: %v", err)
 	}
 	state := func(s string) {
 		require.NoError(t, os.WriteFile(filepath.Join(freezer, "freezer.state"), []byte(s), 0))

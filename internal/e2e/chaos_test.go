@@ -164,7 +164,7 @@ func (c *chaos) round(number int) {
 	require.True(c.t, c.u.eventually(func() bool { return len(c.u.subagentProcesses()) == 0 }),
 		"left after round %d: %v", number, c.u.subagentProcesses())
 	for _, id := range ids {
-		require.NoDirExists(c.t, "/tmp/hayward-"+id)
+		require.NoDirExists(c.t, c.u.tempDir(id))
 		require.DirExists(c.t, filepath.Join(c.u.home, "state", "subagents", id))
 	}
 	kept := len(c.u.runDirectories())

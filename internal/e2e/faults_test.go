@@ -214,7 +214,8 @@ func (u *user) requireNothingLeft(ids ...string) {
 	require.True(u.t, u.eventually(func() bool { return len(u.subagentProcesses()) == 0 }), "processes are left: %v", u.subagentProcesses())
 	for _, id := range append(u.runDirectories(), ids...) {
 		require.True(u.t, events.ValidID(id), "%q is left among the run directories", id)
-		require.NoDirExists(u.t, "/tmp/hayward-"+id)
+		require.NoDirExists(u.t, u.tempDir(id))
+		require.Empty(u.t, cgroupsOf(u.t, id))
 		require.Contains(u.t, u.runDirectories(), id, "it has a record and no run directory")
 		u.snapshot(id)
 	}

@@ -66,6 +66,9 @@ func FromEnvironment(getenv func(string) string) (Paths, error) {
 	return p, nil
 }
 
+// Profiles is the file of the user's own sandbox profiles.
+func (p Paths) Profiles() string { return filepath.Join(p.Config, "sandbox.toml") }
+
 // The layout of the state directory.
 
 // ClientSocket is where clients connect.

@@ -32,6 +32,7 @@ var causes = []cause{
 	{regexp.MustCompile(`needs user namespaces`), func([]string) bool { return !userNamespaces() }},
 	{regexp.MustCompile(`needs the right to mount`), func([]string) bool { return !mayMount() }},
 	{regexp.MustCompile(`needs a writable cgroup v2`), func([]string) bool { return !writableCgroup() }},
+	{regexp.MustCompile(`needs a writable (memory|pids|freezer) cgroup`), func(g []string) bool { return !writableController(g[0]) }},
 	{regexp.MustCompile(`needs an enforceable workspace profile`), func([]string) bool {
 		return landlockABI() == 0 || (os.Geteuid() != 0 && !userNamespaces())
 	}},

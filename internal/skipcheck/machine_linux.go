@@ -2,7 +2,9 @@ package main
 
 import (
 	"fmt"
+	"os"
 	"os/exec"
+	"strings"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -35,6 +37,16 @@ func userNamespaces() bool {
 	cmd := exec.Command("/bin/true")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWUSER}
 	return cmd.Run() == nil
+}
+
+// writableController reports whether groups can be made under a cgroup v1
+// controller, or may be under the one of v2.
+func writableController(name string) bool {
+	if unix.Access("/sys/fs/cgroup/"+name+"/cgroup.procs", unix.W_OK) == nil {
+		return true
+	}
+	b, err := os.ReadFile("/sys/fs/cgroup/cgroup.controllers")
+	return err == nil && writableCgroup() && strings.Contains(" "+string(b)+" ", name)
 }
 
 // writableCgroup reports whether cgroup v2 is mounted and may be written.

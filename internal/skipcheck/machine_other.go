@@ -4,8 +4,10 @@ package main
 
 // Elsewhere there is nothing of this.
 
-func kernel() (major, minor int) { return 0, 0 }
-func landlockABI() int           { return 0 }
-func userNamespaces() bool       { return false }
-func writableCgroup() bool       { return false }
-func mayMount() bool             { return false }
+func kernel() (major, minor int)     { return 0, 0 }
+func landlockABI() int               { return 0 }
+func userNamespaces() bool           { return false }
+func writableController(string) bool { return false }
+
+func writableCgroup() bool { return false }
+func mayMount() bool       { return false }

@@ -271,6 +271,9 @@ func (c *comparison) recordOfSpec() (events.Record, error) {
 	if req.MaxRuntimeMS != nil {
 		r.MaxRuntimeMS = *req.MaxRuntimeMS
 	}
+	if req.MaxMemoryBytes != nil {
+		r.MaxMemoryBytes = *req.MaxMemoryBytes
+	}
 	return r, nil
 }
 

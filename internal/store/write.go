@@ -127,7 +127,12 @@ func (s *Store) write(ctx context.Context, id string, value []byte, revision uin
 	}
 	switch {
 	case err == nil:
-		s.dropDoubt(id)
+		if s.dropDoubt(id) {
+			// A first write of it that was not answered may have been withdrawn.
+			if err := s.root.Purge(id); err != nil {
+				s.log.Error("remove a withdrawn run directory", zap.String("id", id), zap.Error(err))
+			}
+		}
 		return next, nil
 	case isConflict(err):
 		return 0, conflict(id, err)
@@ -179,10 +184,13 @@ func (s *Store) addDoubt(id string, value []byte) {
 	}
 }
 
-func (s *Store) dropDoubt(id string) {
+// dropDoubt forgets the doubts about id and reports whether there were any.
+func (s *Store) dropDoubt(id string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	_, doubted := s.doubts[id]
 	delete(s.doubts, id)
+	return doubted
 }
 
 // Publish implements [coordinator.Publisher]. A repeated event is stored once.

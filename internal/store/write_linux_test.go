@@ -150,6 +150,27 @@ func TestVanishedDirectory(t *testing.T) {
 	require.Equal(t, []string{s.spec.ID}, l.Recovered)
 }
 
+// A first write that was not answered is withdrawn; when the end of it is written
+// later, the withdrawn directory goes, not only at the next start.
+func TestWithdrawnDirectoryGoesWithTheEnd(t *testing.T) {
+	f := open(t, t.TempDir())
+	s := newSubagent()
+	ctx, cancel := context.WithCancel(f.ctx)
+	cancel()
+	_, err := f.Put(ctx, coordinator.Put{Record: s.record, Spec: &s.spec})
+	require.Error(t, err)
+	condemned, err := f.root.Condemned()
+	require.NoError(t, err)
+	require.Equal(t, []string{s.spec.ID}, condemned)
+
+	f.put(t, s.completed())
+	condemned, err = f.root.Condemned()
+	require.NoError(t, err)
+	require.Empty(t, condemned)
+	require.DirExists(t, f.runFile(s.spec.ID, ""))
+	require.Equal(t, []coordinator.Stored{s.stored()}, f.restart(t).load(t).Records)
+}
+
 func TestDelete(t *testing.T) {
 	f := open(t, t.TempDir())
 	s, other := newSubagent(), newSubagent()

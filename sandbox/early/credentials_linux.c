@@ -9,10 +9,13 @@
 #include <fcntl.h>
 #include <linux/capability.h>
 #include <linux/filter.h>
+#include <linux/if.h>
 #include <linux/securebits.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/ioctl.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -84,6 +87,23 @@ static int own_namespace(const char *path, uint64_t parents)
 	return (uint64_t)st.st_ino != parents ? 0 : EPERM;
 }
 
+// loopback_up brings up the one device of a new network namespace.
+static int loopback_up(void)
+{
+	struct ifreq request = { .ifr_name = "lo" };
+	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		return errno;
+	int err = ioctl(fd, SIOCGIFFLAGS, &request) ? errno : 0;
+	request.ifr_flags |= IFF_UP;
+	if (!err && ioctl(fd, SIOCSIFFLAGS, &request))
+		err = errno;
+	if (!err && ioctl(fd, SIOCGIFFLAGS, &request))
+		err = errno;
+	close(fd);
+	return err ? err : (request.ifr_flags & IFF_UP) ? 0 : EPERM;
+}
+
 int hw_namespaces(const struct hw_plan *p, uint64_t *value)
 {
 	const struct hw_header *h = p->header;
@@ -96,6 +116,7 @@ int hw_namespaces(const struct hw_plan *p, uint64_t *value)
 		{ HW_FLAG_PID_NS, "/proc/self/ns/pid", h->pid_ns },
 		{ HW_FLAG_MOUNT_NS, "/proc/self/ns/mnt", h->mount_ns },
 		{ HW_FLAG_IPC_NS, "/proc/self/ns/ipc", h->ipc_ns },
+		{ HW_FLAG_NET_NS, "/proc/self/ns/net", h->net_ns },
 	};
 	for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
 		if (!(h->flags & all[i].flag))
@@ -107,7 +128,7 @@ int hw_namespaces(const struct hw_plan *p, uint64_t *value)
 	}
 	if ((h->flags & HW_FLAG_PID_NS) && getpid() != 1)
 		return EPERM;
-	return 0;
+	return (h->flags & HW_FLAG_LOOPBACK) ? loopback_up() : 0;
 }
 
 static int drop_bounding(void)

@@ -44,6 +44,8 @@ enum {
 	HW_FLAG_SECCOMP = 1 << 10,
 	HW_FLAG_NOT_DUMPABLE = 1 << 11,
 	HW_FLAG_SUBREAPER = 1 << 12,
+	HW_FLAG_NET_NS = 1 << 13,
+	HW_FLAG_LOOPBACK = 1 << 14,
 };
 
 enum {
@@ -57,12 +59,15 @@ enum {
 	HW_OP_MASK_SOCKET = 8,
 	HW_OP_PROC = 9,
 	HW_OP_PID_MAX = 10,
+	HW_OP_ONLY = 11,
+	HW_OP_CLOSE = 12,
+	HW_OP_MASK_FILE = 13,
 };
 
 enum {
-	HW_VERSION = 1,
-	HW_MAX_SIZE = 1 << 20,
-	HW_MAX_OPS = 4096,
+	HW_VERSION = 2,
+	HW_MAX_SIZE = 4 << 20,
+	HW_MAX_OPS = 8192,
 	HW_EXIT_FAILED = 125,
 };
 
@@ -70,7 +75,7 @@ struct hw_header {
 	char magic[8];
 	uint32_t version, size, flags, required;
 	uint32_t landlock_abi, landlock_flags, op_count, op_offset;
-	uint64_t processes, user_ns, pid_ns, mount_ns, ipc_ns, reserved;
+	uint64_t processes, user_ns, pid_ns, mount_ns, ipc_ns, net_ns;
 };
 
 struct hw_op {

@@ -79,13 +79,15 @@ static int load(struct hw_plan *p)
 	p->base = base;
 	for (uint32_t i = 0; i < h->op_count; i++) {
 		const struct hw_op *o = &p->ops[i];
-		if (o->kind < HW_OP_PRIVATE || o->kind > HW_OP_PID_MAX)
+		if (o->kind < HW_OP_PRIVATE || o->kind > HW_OP_MASK_FILE)
 			return EBADMSG;
 		if (!valid_string(h, o->source, (uint32_t)strings) || !valid_string(h, o->target, (uint32_t)strings))
 			return EBADMSG;
 		if (o->target == 0 && o->kind != HW_OP_PID_MAX)
 			return EBADMSG;
-		if (o->kind == HW_OP_PLACE && (o->value >= i || p->ops[o->value].kind != HW_OP_HOLD))
+		if (o->source == 0 && o->kind == HW_OP_ONLY)
+			return EBADMSG;
+		if ((o->kind == HW_OP_PLACE || o->kind == HW_OP_BIND_FILE) && (o->value >= i || p->ops[o->value].kind != HW_OP_HOLD))
 			return EBADMSG;
 	}
 	return 0;
@@ -118,7 +120,7 @@ struct step {
 // because it forbids them, seccomp last because it forbids what the others need.
 static const struct step steps[] = {
 	{ HW_STEP_FDS, 0, hw_descriptors },
-	{ HW_STEP_NAMESPACES, HW_FLAG_USER_NS | HW_FLAG_PID_NS | HW_FLAG_MOUNT_NS | HW_FLAG_IPC_NS, hw_namespaces },
+	{ HW_STEP_NAMESPACES, HW_FLAG_USER_NS | HW_FLAG_PID_NS | HW_FLAG_MOUNT_NS | HW_FLAG_IPC_NS | HW_FLAG_NET_NS, hw_namespaces },
 	{ HW_STEP_MOUNTS, HW_FLAG_MOUNTS, hw_mounts },
 	{ HW_STEP_CAPS, HW_FLAG_CAPS | HW_FLAG_NOT_DUMPABLE, hw_capabilities },
 	{ HW_STEP_NO_NEW_PRIVS, HW_FLAG_NO_NEW_PRIVS, hw_no_new_privs },

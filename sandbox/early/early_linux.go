@@ -59,6 +59,8 @@ var (
 	_ = same[C.HW_FLAG_SECCOMP-layout.FlagSeccomp]
 	_ = same[C.HW_FLAG_NOT_DUMPABLE-layout.FlagNotDumpable]
 	_ = same[C.HW_FLAG_SUBREAPER-layout.FlagSubreaper]
+	_ = same[C.HW_FLAG_NET_NS-layout.FlagNetNS]
+	_ = same[C.HW_FLAG_LOOPBACK-layout.FlagLoopback]
 
 	_ = same[C.HW_OP_PRIVATE-layout.OpPrivate]
 	_ = same[C.HW_OP_HOLD-layout.OpHold]
@@ -70,6 +72,9 @@ var (
 	_ = same[C.HW_OP_MASK_SOCKET-layout.OpMaskSocket]
 	_ = same[C.HW_OP_PROC-layout.OpProc]
 	_ = same[C.HW_OP_PID_MAX-layout.OpPIDMax]
+	_ = same[C.HW_OP_ONLY-layout.OpOnly]
+	_ = same[C.HW_OP_CLOSE-layout.OpClose]
+	_ = same[C.HW_OP_MASK_FILE-layout.OpMaskFile]
 
 	_ = same[C.HW_VERSION-layout.Version]
 	_ = same[C.HW_MAX_SIZE-layout.MaxSize]

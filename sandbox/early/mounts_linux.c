@@ -103,8 +103,22 @@ static int hold(uint32_t op, const char *path)
 	return err;
 }
 
-// bind puts a copy of source at target with attributes added.
-static int bind(const char *source, const char *target, uint64_t set)
+// put_back attaches the tree that operation op held, with attributes added.
+static int put_back(uint32_t op, const char *target, uint64_t set)
+{
+	if (held[op] < 0)
+		return EBADF;
+	int err = set_attributes(held[op], "", EMPTY_PATH | RECURSIVE, set);
+	if (!err)
+		err = attach(held[op], target);
+	close(held[op]);
+	held[op] = -1;
+	return err;
+}
+
+// bind puts a copy of source at target with attributes added, to all its mounts
+// if flags is RECURSIVE.
+static int bind(const char *source, const char *target, unsigned int flags, uint64_t set)
 {
 	int fd = open_path(source);
 	if (fd < 0)
@@ -114,14 +128,14 @@ static int bind(const char *source, const char *target, uint64_t set)
 	if (err)
 		return err;
 	if (set)
-		err = set_attributes(tree, "", EMPTY_PATH, set);
+		err = set_attributes(tree, "", EMPTY_PATH | flags, set);
 	if (!err)
 		err = attach(tree, target);
 	close(tree);
 	return err;
 }
 
-static int mask_directory(const char *path)
+static int mask_directory(const char *path, unsigned long flags, const char *options)
 {
 	char target[64];
 	int fd = open_path(path);
@@ -129,11 +143,40 @@ static int mask_directory(const char *path)
 		return errno;
 	snprintf(target, sizeof target, "/proc/self/fd/%d", fd);
 	int err = 0;
-	if (mount("hayward-hidden", target, "tmpfs", MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC,
-		  "mode=000,size=4k,nr_inodes=2"))
+	if (mount("hayward-hidden", target, "tmpfs", flags | MS_NOSUID | MS_NODEV | MS_NOEXEC, options))
 		err = errno;
 	close(fd);
 	return err;
+}
+
+static const char *last_component(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+	return slash ? slash + 1 : path;
+}
+
+// leave_only covers the directory path so that nothing but the directory keep,
+// which is directly in it, is left.
+static int leave_only(const char *path, const char *keep)
+{
+	int fd = open_path(keep);
+	if (fd < 0)
+		return errno;
+	int tree = copy_tree(fd), err = tree < 0 ? errno : 0;
+	close(fd);
+	if (err)
+		return err;
+	if (!(err = mask_directory(path, 0, "mode=755,size=4k,nr_inodes=3"))) {
+		// What is on top now is the empty one just made: no name of the host's is.
+		if ((fd = open_path(path)) < 0 || mkdirat(fd, last_component(keep), 0700))
+			err = errno;
+		if (fd >= 0)
+			close(fd);
+	}
+	if (!err)
+		err = attach(tree, keep);
+	close(tree);
+	return err ? err : set_attributes(AT_FDCWD, path, 0, ATTR_RDONLY);
 }
 
 // gone tells whether the socket at path has vanished or become something else
@@ -172,25 +215,23 @@ static int make(const struct hw_plan *p, uint32_t i)
 		return hold(i, target);
 	case HW_OP_READ_ONLY:
 		return set_attributes(AT_FDCWD, target, RECURSIVE, ATTR_RDONLY | ATTR_NOSUID);
-	case HW_OP_PLACE: {
-		if (held[o->value] < 0)
-			return EBADF;
-		int err = set_attributes(held[o->value], "", EMPTY_PATH | RECURSIVE, ATTR_NOSUID);
-		if (!err)
-			err = attach(held[o->value], target);
-		close(held[o->value]);
-		held[o->value] = -1;
-		return err;
-	}
-	case HW_OP_PIN:
-		return bind(target, target, 0);
+	case HW_OP_PLACE:
+		return put_back(o->value, target, ATTR_NOSUID);
 	case HW_OP_BIND_FILE:
-		return bind(source, target, ATTR_RDONLY | ATTR_NOSUID | ATTR_NODEV | ATTR_NOEXEC);
+		return put_back(o->value, target, ATTR_RDONLY | ATTR_NOSUID | ATTR_NODEV | ATTR_NOEXEC);
+	case HW_OP_PIN:
+		return bind(target, target, 0, 0);
 	case HW_OP_MASK_DIR:
-		return mask_directory(target);
+		return mask_directory(target, MS_RDONLY, "mode=000,size=4k,nr_inodes=2");
 	case HW_OP_MASK_SOCKET:
 		// A device node on a nodev mount: it can be neither opened nor connected.
-		return gone(target) ? 0 : bind("/dev/null", target, ATTR_RDONLY | ATTR_NOSUID | ATTR_NODEV | ATTR_NOEXEC);
+		return gone(target) ? 0 : bind("/dev/null", target, 0, ATTR_RDONLY | ATTR_NOSUID | ATTR_NODEV | ATTR_NOEXEC);
+	case HW_OP_MASK_FILE:
+		return bind("/dev/null", target, 0, ATTR_RDONLY | ATTR_NOSUID | ATTR_NODEV | ATTR_NOEXEC);
+	case HW_OP_ONLY:
+		return leave_only(target, source);
+	case HW_OP_CLOSE:
+		return bind(target, target, RECURSIVE, ATTR_RDONLY | ATTR_NOSUID);
 	case HW_OP_PROC:
 		return mount("proc", target, "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL) ? errno : 0;
 	case HW_OP_PID_MAX:
@@ -239,7 +280,9 @@ static int verify_pid_max(uint32_t value)
 	return n > 0 && sscanf(text, "%u", &got) == 1 && got == value ? 0 : EPERM;
 }
 
-static int verify_at(const struct hw_op *o, int fd)
+// verify_at looks at what is mounted at fd, the target of o. keep is what
+// HW_OP_ONLY left in it.
+static int verify_at(const struct hw_op *o, int fd, const char *keep)
 {
 	// MS_RDONLY, MS_NOSUID, MS_NODEV and MS_NOEXEC have the values of ST_*.
 	const unsigned long closed = MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC;
@@ -258,6 +301,17 @@ static int verify_at(const struct hw_op *o, int fd)
 		return fstat(fd, &st) ? errno : (st.st_mode & 07777) ? EPERM : 0;
 	case HW_OP_BIND_FILE:
 		return verify_flags(fd, closed, 0);
+	case HW_OP_ONLY:
+		if ((err = verify_flags(fd, closed, FS_TMPFS)))
+			return err;
+		if ((fd = open_path(keep)) < 0)
+			return errno;
+		err = mounted(fd);
+		close(fd);
+		return err;
+	case HW_OP_CLOSE:
+		return verify_flags(fd, MS_RDONLY | MS_NOSUID, 0);
+	case HW_OP_MASK_FILE:
 	case HW_OP_MASK_SOCKET:
 		if ((err = verify_flags(fd, closed, 0)))
 			return err;
@@ -289,7 +343,7 @@ static int verify(const struct hw_plan *p, uint32_t i)
 	int fd = open_path(target);
 	if (fd < 0)
 		return errno;
-	int err = verify_at(o, fd);
+	int err = verify_at(o, fd, p->base + o->source);
 	close(fd);
 	return err;
 }

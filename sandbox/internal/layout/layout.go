@@ -16,15 +16,15 @@ import (
 // The identity of the format. A plan of another version is refused.
 const (
 	Magic   = "HAYWPLAN"
-	Version = 1
+	Version = 2
 )
 
 // Sizes of the parts and the bounds that the constructor checks.
 const (
 	HeaderSize = 88
 	OpSize     = 16
-	MaxSize    = 1 << 20
-	MaxOps     = 4096
+	MaxSize    = 4 << 20
+	MaxOps     = 8192
 )
 
 // The flags say which steps a plan asks for.
@@ -42,10 +42,12 @@ const (
 	FlagSeccomp     = 1 << 10 // load the filter
 	FlagNotDumpable = 1 << 11 // the supervisor cannot be traced
 	FlagSubreaper   = 1 << 12 // the supervisor adopts orphans
+	FlagNetNS       = 1 << 13 // an own network namespace was asked for
+	FlagLoopback    = 1 << 14 // bring its loopback device up
 )
 
 // FlagNamespaces are the flags of StepNamespaces.
-const FlagNamespaces = FlagUserNS | FlagPIDNS | FlagMountNS | FlagIPCNS
+const FlagNamespaces = FlagUserNS | FlagPIDNS | FlagMountNS | FlagIPCNS | FlagNetNS
 
 // OpKind is what a mount operation does.
 type OpKind uint16
@@ -57,11 +59,14 @@ const (
 	OpReadOnly   OpKind = 3 // make the tree at Target read-only and nosuid
 	OpPlace      OpKind = 4 // put the copy of operation number Value back at Target
 	OpPin        OpKind = 5 // bind the directory Target onto itself
-	OpBindFile   OpKind = 6 // bind the file Source onto Target, read-only
+	OpBindFile   OpKind = 6 // bind the file that operation number Value held onto Target, read-only
 	OpMaskDir    OpKind = 7 // cover Target by an empty directory, mode 000
 	OpMaskSocket OpKind = 8 // cover the socket Target by a device that cannot be opened
 	OpProc       OpKind = 9 // a /proc of the own PID namespace at Target
 	OpPIDMax     OpKind = 10
+	OpOnly       OpKind = 11 // cover Target but for the directory Source in it
+	OpClose      OpKind = 12 // make the tree at Target read-only
+	OpMaskFile   OpKind = 13 // cover the file Target by a device that cannot be opened
 )
 
 var opNames = map[OpKind]string{
@@ -69,6 +74,7 @@ var opNames = map[OpKind]string{
 	OpReadOnly: "make read-only", OpPlace: "open for writing", OpPin: "pin",
 	OpBindFile: "bind read-only", OpMaskDir: "hide", OpMaskSocket: "hide the socket",
 	OpProc: "mount proc at", OpPIDMax: "bound the process ids at",
+	OpOnly: "leave one directory of", OpClose: "close for writing", OpMaskFile: "deny",
 }
 
 // Op is one mount operation. Paths are absolute and hold no symbolic link.
@@ -91,7 +97,7 @@ func (o Op) String() string {
 }
 
 // Inodes are those of the parent's own namespaces; the child's must differ.
-type Inodes struct{ User, PID, Mount, IPC uint64 }
+type Inodes struct{ User, PID, Mount, IPC, Net uint64 }
 
 // Plan is the decoded form.
 type Plan struct {
@@ -151,7 +157,7 @@ func (p Plan) Encode() ([]byte, error) {
 	} {
 		b = le.AppendUint32(b, v)
 	}
-	for _, v := range []uint64{p.Processes, p.Parent.User, p.Parent.PID, p.Parent.Mount, p.Parent.IPC, 0} {
+	for _, v := range []uint64{p.Processes, p.Parent.User, p.Parent.PID, p.Parent.Mount, p.Parent.IPC, p.Parent.Net} {
 		b = le.AppendUint64(b, v)
 	}
 	return append(append(b, ops...), table...), nil

@@ -3,7 +3,9 @@
 package main
 
 import (
+	"errors"
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -52,6 +54,8 @@ func init() {
 		"prlimit":  {1, prlimit},
 		"socket":   {3, socket},
 		"connect":  {1, connect},
+		"dial":     {1, dial},
+		"loopback": {0, loopback},
 		"ioctl":    {2, ioctl},
 		"syscall":  {1, rawSyscall},
 		"int80":    {0, func([]string) (string, error) { return int80() }},
@@ -159,6 +163,29 @@ func connect(a []string) (string, error) {
 		return "", err
 	}
 	return "", unix.Close(fd)
+}
+
+// dial connects to a TCP address.
+func dial(a []string) (string, error) {
+	addr, err := net.ResolveTCPAddr("tcp", a[0])
+	if err != nil {
+		return "", err
+	}
+	c, err := net.DialTCP("tcp", nil, addr)
+	if err != nil {
+		return "", err
+	}
+	return "", c.Close()
+}
+
+// loopback listens on the loopback device and connects to itself.
+func loopback([]string) (string, error) {
+	l, err := net.Listen("tcp4", "127.0.0.1:0")
+	if err != nil {
+		return "", err
+	}
+	_, err = dial([]string{l.Addr().String()})
+	return "", errors.Join(err, l.Close())
 }
 
 func ioctl(a []string) (string, error) {

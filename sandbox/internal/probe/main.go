@@ -37,6 +37,10 @@ type Result struct {
 
 const supervisorPrefix = "supervisor:"
 
+// commandPrefix names the program to run as the command: a profile may not open
+// the supervisor's own.
+const commandPrefix = "command:"
+
 func main() {
 	if len(os.Args) < 2 {
 		fmt.Fprintln(os.Stderr, "usage: probe supervise|act ACTION…")
@@ -71,7 +75,12 @@ func supervise(actions []string) error {
 		return err
 	}
 	var inside []string
+	self := "/proc/self/exe"
 	for _, a := range actions {
+		if path, ok := strings.CutPrefix(a, commandPrefix); ok {
+			self = path
+			continue
+		}
 		if own, ok := strings.CutPrefix(a, supervisorPrefix); ok {
 			if err := report(a, try(own)); err != nil {
 				return err
@@ -83,7 +92,7 @@ func supervise(actions []string) error {
 	if len(inside) == 0 {
 		return nil
 	}
-	cmd := exec.Command("/proc/self/exe", append([]string{"act"}, inside...)...)
+	cmd := exec.Command(self, append([]string{"act"}, inside...)...)
 	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
 	cmd.Env = os.Environ()
 	return cmd.Run()

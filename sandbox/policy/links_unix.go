@@ -1,0 +1,30 @@
+//go:build unix
+
+package policy
+
+import (
+	"io/fs"
+	"syscall"
+)
+
+// errNotDir is that of a path through a file.
+const errNotDir = syscall.ENOTDIR
+
+// Identity tells one file from all others.
+type Identity struct{ dev, ino uint64 }
+
+// IdentityOf returns the identity of a file.
+func IdentityOf(info fs.FileInfo) Identity {
+	if st, ok := info.Sys().(*syscall.Stat_t); ok {
+		return Identity{uint64(st.Dev), uint64(st.Ino)}
+	}
+	return Identity{}
+}
+
+// Links returns how many hard links a file has.
+func Links(info fs.FileInfo) uint64 {
+	if st, ok := info.Sys().(*syscall.Stat_t); ok {
+		return uint64(st.Nlink)
+	}
+	return 1
+}
