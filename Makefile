@@ -18,7 +18,7 @@ static := -trimpath $(tags) -ldflags '-s -w -linkmode external -extldflags "-sta
 child  := internal/childbin/bin/hayward-child
 dist   := dist/hayward-$(VERSION)-$(shell uname -s | tr A-Z a-z)-$(shell uname -m)
 
-.PHONY: help setup build child run test test-user check bench lint fmt dist generate clean
+.PHONY: help setup build child run test test-user check bench bench-go lint fmt dist generate clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -48,9 +48,11 @@ check: setup ## check that sources are formatted, vetted and their generated fil
 	$(GO) vet ./...
 	$(GO) run ./internal/contractgen -check
 
-bench: setup ## run the Go benchmarks of the hot packages; the output is kept in bench.txt
-	$(GO) test -run '^$$' -bench . -benchmem ./events ./coordinator ./internal/bus > bench.txt; \
-	status=$$?; cat bench.txt; exit $$status
+bench: build ## measure ratios against floors and compare them with bench/baseline.json; the result is kept in bench.json
+	$(GO) run ./internal/bench -program bin/hayward -baseline bench/baseline.json -json bench.json
+
+bench-go: setup ## run the Go benchmarks of the hot packages
+	$(GO) test -run '^$$' -bench . -benchmem ./events ./coordinator ./internal/bus
 
 lint: setup ## vet and staticcheck
 	$(GO) vet ./...
@@ -72,4 +74,4 @@ dist: build ## pack the binary, shell completions, man pages and the license
 	@echo '$(dist).tar.gz'
 
 clean: ## remove what was built
-	rm -rf bin dist $(child) bench.txt
+	rm -rf bin dist $(child) bench.json
