@@ -28,7 +28,7 @@ func TestGatesAreBounded(t *testing.T) {
 
 func TestZeroIsTheDefaultAndNegativeIsOne(t *testing.T) {
 	c := Config{Limits: Limits{PerSession: -1, Total: 7}}.withDefaults()
-	require.Equal(t, Limits{PerSession: 1, Total: 7, QueueLength: defaultQueueLength, Depth: defaultDepth}, c.Limits)
+	require.Equal(t, Limits{PerSession: 1, Total: 7, QueueLength: defaultQueueLength, Depth: defaultDepth, AtLimit: QueueAtLimit}, c.Limits)
 	require.Equal(t, deadlines.Default().Run, c.MaxRuntime)
 	require.Equal(t, c.Limits, New(c, Deps{}).Limits())
 	require.NotNil(t, c.Now)

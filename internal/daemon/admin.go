@@ -59,7 +59,6 @@ func (a *admin) limits() (values map[string]int64, origins map[string]string) {
 	note("total", int64(l.Total), asked.Total != 0)
 	note("queue_length", int64(l.QueueLength), asked.QueueLength != 0)
 	note("depth", int64(l.Depth), asked.Depth != 0)
-	note("max_memory_bytes", a.opts.MaxMemory, a.opts.MaxMemory != 0)
 	for t, n := range l.PerType {
 		note("per_type."+t, int64(n), true)
 	}
@@ -67,6 +66,7 @@ func (a *admin) limits() (values map[string]int64, origins map[string]string) {
 	kept := a.coord.Retention()
 	note("keep_finished", int64(kept.PerSession), a.opts.Retention.PerSession != 0)
 	note("keep_for_ms", kept.Age.Milliseconds(), a.opts.Retention.Age != 0)
+	note("max_memory_bytes", a.opts.MaxMemory, a.opts.MaxMemory != 0)
 	for _, d := range deadlines.All {
 		note(strings.ReplaceAll(d.Name, "-", "_")+"_ms", d.Of(&a.deadlines).Milliseconds(), *d.Of(&a.opts.Deadlines) > 0)
 	}

@@ -246,6 +246,7 @@ func (d *daemon) wire() error {
 	if err := track.subscribe(nc); err != nil {
 		return fmt.Errorf("subscribe to the children: %w", err)
 	}
+	d.sweepBinaries(binary, loaded.Records)
 	d.left = coordinator.Restore{Stored: loaded.Records, Gates: loaded.Gates}
 	d.service = newService(nc, d.coord, f, &admin{
 		opts: d.opts, deadlines: d.deadlines, coord: d.coord, tracker: track, dropped: d.bus.Dropped,

@@ -23,11 +23,11 @@ type Options struct {
 	TCP string
 	// Limits bound what runs and what waits.
 	Limits coordinator.Limits
+	// Retention bounds what is kept of finished subagents.
+	Retention coordinator.Retention
 	// MaxMemory bounds the memory, in bytes, of a subagent whose spawn names no
 	// bound. 0: no bound.
 	MaxMemory int64
-	// Retention bounds what is kept of finished subagents.
-	Retention coordinator.Retention
 	// Deadlines bound the steps of a subagent's life.
 	Deadlines deadlines.Set
 	// Origins tell where Limits and Deadlines come from, by the names that status

@@ -152,11 +152,8 @@ func (s *service) onEvent(kind events.Kind, r micro.Request) {
 		s.submit(event, reply)
 		return
 	}
-	select {
-	case s.resolving <- struct{}{}:
-	default:
-		reply.fail(events.Errorf(events.CodeBusy, events.LayerCoordinator, "spawn: %d spawns are being checked already", maxResolving).
-			WithRemedy("ask again in a moment").WithDetail("depth", strconv.Itoa(len(s.resolving))))
+	if err := s.beginResolving(); err != nil {
+		reply.fail(err)
 		return
 	}
 	s.wg.Go(func() {
@@ -181,6 +178,18 @@ func (s *service) onEvent(kind events.Kind, r micro.Request) {
 		}
 		s.submit(resolved, s.callers.watch(reply))
 	})
+}
+
+// beginResolving takes one of the tokens, or refuses: what is not checked yet is
+// neither valid nor invalid.
+func (s *service) beginResolving() *events.Error {
+	select {
+	case s.resolving <- struct{}{}:
+		return nil
+	default:
+		return events.Errorf(events.CodeBusy, events.LayerCoordinator, "spawn: %d spawns are being checked already", maxResolving).
+			WithRemedy("ask again in a moment").WithDetail("depth", strconv.Itoa(len(s.resolving)))
+	}
 }
 
 func (s *service) submit(event events.SubagentEvent, reply coordinator.Responder) {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
 	"go.uber.org/zap"
@@ -48,10 +49,11 @@ func (s *Store) Load(ctx context.Context) (Loaded, error) {
 	for _, err := range torn {
 		s.log.Error("a gate cannot be read, its prompt is open", zap.Error(err))
 	}
-	bucket, err := s.entries(ctx)
+	bucket, marks, err := s.entries(ctx)
 	if err != nil {
 		return Loaded{}, fmt.Errorf("load store: %w", err)
 	}
+	s.removeMarks(ctx, marks)
 	ids, err := s.root.List()
 	if err != nil {
 		return Loaded{}, fmt.Errorf("load store: %w", err)
@@ -86,25 +88,28 @@ func (s *Store) Load(ctx context.Context) (Loaded, error) {
 	return loaded, nil
 }
 
-// entries reads the whole bucket.
-func (s *Store) entries(ctx context.Context) (_ map[string]*entry, err error) {
+// entries reads the whole bucket. marks are ids that were deleted long ago.
+func (s *Store) entries(ctx context.Context) (_ map[string]*entry, marks []string, err error) {
 	w, err := s.kv.WatchAll(ctx)
 	if err != nil {
-		return nil, s.failure(ctx, "read the bucket", "", err)
+		return nil, nil, s.failure(ctx, "read the bucket", "", err)
 	}
 	defer func() { err = errors.Join(err, w.Stop()) }()
 	all := make(map[string]*entry)
 	for {
 		select {
 		case <-ctx.Done():
-			return nil, ctx.Err()
+			return nil, nil, ctx.Err()
 		case kv, open := <-w.Updates():
 			switch {
 			case !open:
-				return nil, s.failure(ctx, "read the bucket", "", errors.New("the connection was closed"))
+				return nil, nil, s.failure(ctx, "read the bucket", "", errors.New("the connection was closed"))
 			case kv == nil:
-				return all, nil
+				return all, marks, nil
 			case kv.Operation() != jetstream.KeyValuePut:
+				if time.Since(kv.Created()) > s.markAge {
+					marks = append(marks, kv.Key())
+				}
 			case !events.ValidID(kv.Key()):
 				s.log.Warn("the bucket has a key that is no id", zap.String("key", kv.Key()))
 			default:

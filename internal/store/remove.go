@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
 	"go.uber.org/zap"
@@ -42,22 +43,35 @@ func (s *Store) Delete(ctx context.Context, id string, revision uint64) error {
 
 // forget removes id from the bucket; revision 0 is any. A record that is not
 // there any more was removed by an attempt that was not answered.
+//
+// The mark that a deletion leaves stays for a while: the server remembers only
+// lazily which messages it dropped, so without the mark the record would be there
+// again after a crash.
 func (s *Store) forget(ctx context.Context, id string, revision uint64) error {
 	ctx, cancel := s.guard(ctx)
 	defer cancel()
-	if err := s.kv.Delete(ctx, id, jetstream.LastRevision(revision)); err != nil {
-		if !isConflict(err) {
-			return err
-		}
-		if _, there := s.kv.Get(ctx, id); !errors.Is(there, jetstream.ErrKeyNotFound) {
-			return err
+	err := s.kv.Delete(ctx, id, jetstream.LastRevision(revision))
+	if isConflict(err) {
+		if _, there := s.kv.Get(ctx, id); errors.Is(there, jetstream.ErrKeyNotFound) {
+			return nil
 		}
 	}
-	// The deletion leaves a mark, which is of no use to anybody.
-	if err := s.bucket.Purge(ctx, jetstream.WithPurgeSubject("$KV."+events.Bucket+"."+id)); err != nil {
-		s.log.Warn("remove the mark of a deleted record", zap.String("id", id), zap.Error(err))
+	return err
+}
+
+// markAge is how long the mark of a deletion stays; the server has then long
+// written down what it dropped.
+const markAge = time.Hour
+
+// removeMarks removes the marks of deletions long ago. They take little space and
+// mean nothing, so a failure is only told.
+func (s *Store) removeMarks(ctx context.Context, ids []string) {
+	for _, id := range ids {
+		if err := s.bucket.Purge(ctx, jetstream.WithPurgeSubject("$KV."+events.Bucket+"."+id)); err != nil {
+			s.log.Warn("remove the mark of a deleted record", zap.String("id", id), zap.Error(err))
+			return
+		}
 	}
-	return nil
 }
 
 // finishRemovals removes what was condemned. A directory that is there again is
