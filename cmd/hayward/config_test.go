@@ -172,6 +172,9 @@ func TestProjectConfiguration(t *testing.T) {
 	require.Equal(t, "hayward spawn: warning: "+file+" is not used: this project is not trusted\n", r.stderr)
 	require.Empty(t, b.coord.Agent("n").Spawn.Sandbox)
 
+	t.Chdir(b.dir)
+	r = b.run("spawn", "-d", "--cwd", "project", "--", "gentle")
+	require.Contains(t, r.stderr, file+" is not used")
 	t.Chdir(project)
 	r = b.run("config", "show")
 	require.Contains(t, r.stdout, "# Not used, because this project is not trusted: "+file+"\n# sandbox.profile = \"off\"\n")

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"os"
+	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -58,7 +59,9 @@ func (a *app) withSettings(cmd *cobra.Command) *cobra.Command {
 func (a *app) readSettings(cmd *cobra.Command) error {
 	cwd := workingDir()
 	if f := cmd.Flags().Lookup("cwd"); f != nil && f.Value.String() != "" {
-		cwd = f.Value.String()
+		if abs, err := filepath.Abs(f.Value.String()); err == nil { // else the verb says what is wrong with it
+			cwd = abs
+		}
 	}
 	s, err := a.sources(cwd)
 	if err != nil {
