@@ -68,7 +68,7 @@ dist: build ## pack the binary, shell completions, man pages and the license
 	rm -rf '$(dist)' && mkdir -p '$(dist)/completions' '$(dist)/man'
 	cp bin/hayward LICENSE README.md CHANGELOG.md '$(dist)/'
 	for shell in bash zsh fish; do bin/hayward completion $$shell > "$(dist)/completions/hayward.$$shell" || exit 1; done
-	bin/hayward man '$(dist)/man'
+	$(GO) run -tags netgo,osusergo,man ./cmd/hayward man '$(dist)/man'
 	tar -C dist --owner=0 --group=0 --sort=name -czf '$(dist).tar.gz' '$(notdir $(dist))'
 	rm -rf '$(dist)'
 	@echo '$(dist).tar.gz'

@@ -14,11 +14,13 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/hayward-dev/hayward/events"
+	"github.com/hayward-dev/hayward/internal/paths"
 )
 
 // Options say where the coordinator is and how long to bear with it.
 type Options struct {
-	// Socket is the coordinator's clients' socket.
+	// Socket is the coordinator's clients' socket. Empty: that of the environment,
+	// as the command line finds it, with its TokenFile.
 	Socket string
 	// TokenFile holds the clients' credential. It is read again at each
 	// connection, because a coordinator may mint a new one when it starts.
@@ -88,6 +90,11 @@ func Connect(ctx context.Context, o Options) (*Client, error) {
 	if o.Name == "" {
 		o.Name = "hayward-client"
 	}
+	if o.Socket == "" {
+		if err := o.locate(); err != nil {
+			return nil, err
+		}
+	}
 	end := time.Now().Add(o.Patience)
 	for {
 		c, err := connect(ctx, o)
@@ -101,6 +108,19 @@ func Connect(ctx context.Context, o Options) (*Client, error) {
 			return nil, context.Cause(ctx)
 		}
 	}
+}
+
+// locate finds the coordinator of the environment.
+func (o *Options) locate() error {
+	p, err := paths.FromEnvironment(os.Getenv)
+	if err != nil {
+		return events.Errorf(events.CodeUnreachable, events.LayerCoordinator, "find the coordinator: %w", err)
+	}
+	o.Socket = p.ClientSocket()
+	if o.TokenFile == "" {
+		o.TokenFile = p.ClientToken()
+	}
+	return nil
 }
 
 // connect tries once.

@@ -14,6 +14,10 @@
 // [Reply.Ack] was called the end stays unread for other readers, so call it
 // after the value is where it must not be lost.
 //
+// [Client.Unread] reads the ends of a session one by one and acknowledges each
+// after the body of the loop. [Client.Watch] yields what changes and
+// [Client.Items] what a subagent did; neither marks anything as read.
+//
 // # What blocks
 //
 // A call returns when it has its reply, when its context ends, or when no
@@ -22,7 +26,8 @@
 //
 // # Errors
 //
-// Refusals are *[events.Error] with the coordinator's code. Of the client
+// Refusals are *[events.Error] with the coordinator's code, layer and remedy, and
+// match [ErrUnknownID] and its like with [errors.Is]. Of the client
 // itself are the codes unreachable, forbidden, timeout and, for a request that
 // is refused before it is sent, those of [events.SubagentEvent.Validate].
 //

@@ -119,6 +119,28 @@ func (c *Client) Outstanding(ctx context.Context, r events.Outstanding) (Reply[e
 	return ask[events.OutstandingReply](ctx, c, r, callTimeout)
 }
 
+// Remove removes finished subagents by id. One that is gone already is not found.
+func (c *Client) Remove(ctx context.Context, r events.RemoveRequest) (events.RemoveReply, error) {
+	if err := r.Validate(); err != nil {
+		return events.RemoveReply{}, err
+	}
+	reply, err := send[events.RemoveReply](ctx, c, events.AdminSubject(events.AdminRemove), r, removeTimeout)
+	return reply.Value, err
+}
+
+// Prune removes finished subagents by age and number, at most
+// [events.MaxRemovals] of them; More of the reply tells that there are others.
+func (c *Client) Prune(ctx context.Context, r events.PruneRequest) (events.RemoveReply, error) {
+	if err := r.Validate(); err != nil {
+		return events.RemoveReply{}, err
+	}
+	reply, err := send[events.RemoveReply](ctx, c, events.AdminSubject(events.AdminPrune), r, removeTimeout)
+	return reply.Value, err
+}
+
+// removeTimeout allows for the files of a whole page.
+const removeTimeout = time.Minute
+
 // Status asks how the coordinator is.
 func (c *Client) Status(ctx context.Context) (events.StatusReply, error) {
 	r, err := send[events.StatusReply](ctx, c, events.AdminSubject(events.AdminStatus), events.StatusRequest{}, callTimeout)

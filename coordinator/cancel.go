@@ -24,7 +24,7 @@ func (s *State) cancel(m Request, c events.Cancel) {
 		return
 	}
 	if !m.Caller.isChild() {
-		w.gate = s.gate(c, selected)
+		w.gates = s.shut(c)
 	}
 	o := stopOrder{reason: c.Reason, actor: c.Actor, kill: c.Kill, caller: true}
 	if o.reason == "" {
@@ -43,6 +43,7 @@ func (s *State) cancel(m Request, c events.Cancel) {
 		timeout = millis(*c.TimeoutMS)
 	}
 	s.park(w, m.Responder, w.subjects(), s.now.Add(timeout))
+	s.await(w, w.gates)
 	switch {
 	case w.done():
 		w.answer(s)
@@ -123,72 +124,6 @@ func defaultReason(c Caller, t events.CancelTarget) events.Reason {
 	return events.ReasonUser
 }
 
-// gate refuses later spawns of the prompts that a cancel ended. What was
-// selected carries the gate in its record, and so does the youngest subagent of
-// a cancelled prompt; where there is no record the gate lasts as long as this
-// coordinator. A cancelled session gates the prompts seen so far. The subagent
-// returned, if any, carries the gate and does not end by this cancel.
-func (s *State) gate(c events.Cancel, selected []*subagent) (carrier *subagent) {
-	session := c.ParentSessionID
-	switch {
-	case c.Target.Session:
-		if g := s.sessions[session]; g != nil {
-			g.gateBefore = s.ordinals
-		}
-	case c.Target.ParentPromptID != "":
-		key := promptKey{session, c.Target.ParentPromptID}
-		g := s.sessions[session]
-		if g == nil || g.prompts[key.prompt] == nil {
-			s.remember(key)
-			return nil
-		}
-		p := g.prompts[key.prompt]
-		p.gated = true
-		if len(selected) == 0 {
-			carrier = p.latest
-			selected = []*subagent{carrier}
-		}
-	default:
-		return nil
-	}
-	for _, e := range selected {
-		if e.prompt != nil && !e.rec.PromptGate {
-			e.prompt.gated = true
-			s.change(e).PromptGate = true
-		}
-	}
-	return carrier
-}
-
-// remember gates a prompt that has no record. The oldest such gate goes first.
-func (s *State) remember(key promptKey) {
-	if _, there := s.gates[key]; there {
-		return
-	}
-	if len(s.gateOrder) >= maxGates {
-		delete(s.gates, s.gateOrder[0])
-		s.gateOrder = s.gateOrder[1:]
-	}
-	s.gates[key] = struct{}{}
-	s.gateOrder = append(s.gateOrder, key)
-}
-
-// gated reports whether spawns of the prompt are refused.
-func (s *State) gated(session, id string) bool {
-	if id == "" {
-		return false
-	}
-	if _, there := s.gates[promptKey{session, id}]; there {
-		return true
-	}
-	g := s.sessions[session]
-	if g == nil {
-		return false
-	}
-	p := g.prompts[id]
-	return p != nil && (p.gated || p.first <= g.gateBefore)
-}
-
 // cancelTarget is one subagent of a cancel; live tells whether it was when the
 // cancel came.
 type cancelTarget struct {
@@ -196,14 +131,13 @@ type cancelTarget struct {
 	live bool
 }
 
-// cancelWait answers a cancel once every target's end is durable.
+// cancelWait answers a cancel once every target's end and the gates are durable.
 type cancelWait struct {
 	waitBase
 	targets  []cancelTarget
 	missing  []string
 	explicit bool
-	// gate must be durable too, if it is set.
-	gate *subagent
+	gates    []*gate
 }
 
 func (w *cancelWait) subjects() []*subagent {
@@ -213,14 +147,11 @@ func (w *cancelWait) subjects() []*subagent {
 			on = append(on, t.e)
 		}
 	}
-	if w.gate != nil {
-		on = append(on, w.gate)
-	}
 	return on
 }
 
 func (w *cancelWait) done() bool {
-	if g := w.gate; g != nil && g.refused == nil && (g.durable == nil || !g.durable.PromptGate) {
+	if !allDurable(w.gates) {
 		return false
 	}
 	for _, t := range w.targets {
@@ -243,6 +174,9 @@ func (w *cancelWait) expire(s *State) { w.answer(s) }
 // the ends, so they count as read once it is acknowledged.
 func (w *cancelWait) answer(s *State) {
 	r := w.results(events.CancelDraining)
+	if !allDurable(w.gates) {
+		r.Warnings = append(r.Warnings, "that later spawns are refused is not durable yet")
+	}
 	var reads []*subagent
 	for i, t := range w.targets {
 		if w.explicit && r.Results[i].Outcome == events.CancelCancelled {

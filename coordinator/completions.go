@@ -51,7 +51,7 @@ func (s *State) release(l *lease) {
 func (s *State) offerRead(ends []*subagent) (token string, ids []string) {
 	var reads []*subagent
 	for _, e := range ends {
-		if e.rec.ReadAt == nil && !slices.Contains(reads, e) {
+		if e.rec.ReadAt == nil && !e.leaving && !e.gone && !slices.Contains(reads, e) {
 			reads = append(reads, e)
 			ids = append(ids, e.id)
 		}
@@ -80,7 +80,7 @@ func (s *State) ack(token string) {
 // markRead notes that a reader has e's end. It is no longer offered from now on,
 // and after a restart once that is durable.
 func (s *State) markRead(e *subagent) {
-	if e.rec.ReadAt == nil && e.endDurable() {
+	if e.rec.ReadAt == nil && e.endDurable() && !e.leaving && !e.gone {
 		at := s.stamp()
 		s.change(e).ReadAt = &at
 		s.setUnread(e)
@@ -114,7 +114,7 @@ func (s *State) completions(m Request, c events.Completions) {
 func (s *State) finishedIn(g *session, ref string) *subagent {
 	id, run, dedupe := strings.Cut(ref, ".")
 	e := s.byID[id]
-	if e == nil || e.session != g || !e.endDurable() || (dedupe && run != strconv.Itoa(e.rec.Run)) {
+	if e == nil || e.session != g || !e.endDurable() || e.leaving || (dedupe && run != strconv.Itoa(e.rec.Run)) {
 		return nil
 	}
 	return e

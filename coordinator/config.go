@@ -1,6 +1,9 @@
 package coordinator
 
 import (
+	"cmp"
+	"fmt"
+	"maps"
 	"time"
 
 	"github.com/hayward-dev/hayward/internal/deadlines"
@@ -12,16 +15,55 @@ type Limits struct {
 	// PerSession and Total bound concurrent children.
 	PerSession int
 	Total      int
+	// PerType bounds the concurrent children of a type over all sessions. A type
+	// without an entry has no bound of its own: parallelism comes from tasks.
+	PerType map[string]int
 	// QueueLength bounds the subagents that wait for a slot. A spawn beyond it is
 	// refused with [events.CodeLimit].
 	QueueLength int
+	// AtLimit says what becomes of a spawn for which there is no slot.
+	AtLimit AtLimit
 	// Depth bounds nesting: 1 allows children of clients alone.
 	Depth int
 }
 
+// AtLimit is what becomes of a spawn for which there is no slot.
+type AtLimit string
+
+// The ways. [QueueAtLimit] is the default.
+const (
+	// QueueAtLimit lets it wait for a slot.
+	QueueAtLimit AtLimit = "queue"
+	// FailAtLimit answers it with [events.CodeLimit]. A record of the failure is
+	// left, unread, so that the id can be asked for and a parent that did not hear
+	// the answer finds it among the completions.
+	FailAtLimit AtLimit = "fail"
+)
+
+// ParseAtLimit reads one of the ways; nothing is the default.
+func ParseAtLimit(s string) (AtLimit, error) {
+	switch a := AtLimit(s); a {
+	case "", QueueAtLimit:
+		return QueueAtLimit, nil
+	case FailAtLimit:
+		return a, nil
+	}
+	return "", fmt.Errorf("%q is neither %s nor %s", s, QueueAtLimit, FailAtLimit)
+}
+
+// Retention bounds what is kept of finished subagents. What lives, what nobody
+// has read and what a live one uses is kept beyond it.
+type Retention struct {
+	// Age is how long ago an end may be.
+	Age time.Duration
+	// PerSession is how many finished subagents a session keeps, the latest ends.
+	PerSession int
+}
+
 // Config holds the numbers of a coordinator. Zero means the default.
 type Config struct {
-	Limits Limits
+	Limits    Limits
+	Retention Retention
 	// Intake bounds the requests that wait for the loop, and Outstanding those
 	// that were accepted and are not answered yet. Past either a request is
 	// refused with [events.CodeBusy].
@@ -62,6 +104,9 @@ const (
 	defaultIntake      = 1024
 	defaultOutstanding = 64 << 10
 
+	defaultKept = 1000
+	defaultAge  = 30 * 24 * time.Hour
+
 	// runMargin is added to a run's own deadline and grace: the child ends itself
 	// first, the coordinator's timer is the backstop.
 	runMargin = 5 * time.Second
@@ -95,6 +140,13 @@ func (c Config) withDefaults() Config {
 	count(&c.Limits.Total, defaultTotal)
 	count(&c.Limits.QueueLength, defaultQueueLength)
 	count(&c.Limits.Depth, defaultDepth)
+	c.Limits.AtLimit = cmp.Or(c.Limits.AtLimit, QueueAtLimit)
+	c.Limits.PerType = maps.Clone(c.Limits.PerType)
+	for t, n := range c.Limits.PerType {
+		c.Limits.PerType[t] = max(n, 1)
+	}
+	count(&c.Retention.PerSession, defaultKept)
+	span(&c.Retention.Age, defaultAge)
 	count(&c.Intake, defaultIntake)
 	count(&c.Outstanding, defaultOutstanding)
 	d := deadlines.Default()

@@ -27,7 +27,7 @@ type Deps struct {
 
 // Coordinator runs a [State]: the drain loop and the workers that carry out its
 // effects. Its methods may be called from any goroutine and, but for Run,
-// Shutdown, Stats and Lookup, never block.
+// Shutdown, Stats, Lookup, Remove and Prune, never block.
 type Coordinator struct {
 	cfg  Config
 	log  *zap.Logger
@@ -80,6 +80,9 @@ func New(cfg Config, d Deps) *Coordinator {
 // Limits returns the limits in force.
 func (c *Coordinator) Limits() Limits { return c.cfg.Limits }
 
+// Retention returns the bounds in force of what is kept.
+func (c *Coordinator) Retention() Retention { return c.cfg.Retention }
+
 // Submit hands a request to the loop. It refuses, and then never answers, with
 // [events.CodeBusy] past the bounds and with [events.CodeShuttingDown] after the
 // end. A spawn without an id gets one.
@@ -108,6 +111,10 @@ func (c *Coordinator) Ack(token string) *events.Error {
 	}
 	return nil
 }
+
+// Abandon tells that nobody waits for the answer of r's request any more. A
+// foreground spawn goes on in the background.
+func (c *Coordinator) Abandon(r Responder) { c.tell(Abandoned{r}) }
 
 // command submits a message that is answered.
 func (c *Coordinator) command(m Message) *events.Error {
@@ -191,6 +198,30 @@ func (c *Coordinator) Lookup(ctx context.Context, session, ref string) (events.R
 		return events.Record{}, err
 	}
 	return r.(Found).Record, nil
+}
+
+// Remove takes finished subagents away, by id. Like [Coordinator.Prune] it waits
+// until they are gone; at the end of ctx it goes on without the caller.
+func (c *Coordinator) Remove(ctx context.Context, r events.RemoveRequest) (events.RemoveReply, *events.Error) {
+	if err := r.Validate(); err != nil {
+		return events.RemoveReply{}, err
+	}
+	return removal(c.ask(ctx, func(to Responder) Message { return Remove{r, to} }))
+}
+
+// Prune takes finished and read subagents away, by age and number.
+func (c *Coordinator) Prune(ctx context.Context, r events.PruneRequest) (events.RemoveReply, *events.Error) {
+	if err := r.Validate(); err != nil {
+		return events.RemoveReply{}, err
+	}
+	return removal(c.ask(ctx, func(to Responder) Message { return Prune{r, to} }))
+}
+
+func removal(r any, err *events.Error) (events.RemoveReply, *events.Error) {
+	if err != nil {
+		return events.RemoveReply{}, err
+	}
+	return r.(events.RemoveReply), nil
 }
 
 // Shutdown ends the coordinator and with it Run: see [ShutDown]. It returns once

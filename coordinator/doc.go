@@ -50,9 +50,19 @@
 // subagents queued for the next coordinator: they were accepted, and to shut
 // down must not lose what a crash would keep.
 //
-// The gate that refuses spawns of a cancelled prompt is in the records of that
-// prompt. Where a prompt has none, and for prompts of a cancelled session that
-// had nothing live, it lasts as long as this coordinator.
+// # Cancelled prompts
+//
+// A gate refuses later spawns of a cancelled prompt, and of the prompts that a
+// cancelled session had. Gates are durable by themselves, so they hold where a
+// prompt has no subagent, and over restarts; a spawn with reopen lifts one. They
+// end with their age, as finished subagents do.
+//
+// # Retention
+//
+// A finished subagent goes once it was read and is too old, or is one too many of
+// its session, or when somebody asks for it. What lives, what nobody has read and
+// what a live one uses stays. Until it is gone it can be looked at and its id is
+// taken. A removal that fails leaves it whole.
 //
 // # What blocks
 //

@@ -1,10 +1,6 @@
 package coordinator
 
-import (
-	"strings"
-
-	"github.com/hayward-dev/hayward/events"
-)
+import "slices"
 
 // session is what a parent session owns. Like everything in an index it is
 // derived from records; none of it is durable by itself.
@@ -22,20 +18,21 @@ type session struct {
 	// order, those of them that no reader has leased.
 	unread      map[*subagent]struct{}
 	deliverable ordered
-	prompts     map[string]*prompt
-	// gateBefore gates the prompts whose first subagent came before that ordinal.
-	gateBefore uint64
-	// ready tells that the session is in the round robin.
-	ready bool
+	// read are those that were read, by the time of the end; leaving are being
+	// removed.
+	read    ordered
+	leaving map[*subagent]struct{}
+	prompts map[string]*prompt
+	// ready tells that the session is in the round robin, stalled that it waits for
+	// a type to have room.
+	ready, stalled bool
 }
 
 // prompt is one turn of a session.
 type prompt struct {
-	// first is the ordinal of its first subagent.
-	first uint64
-	gated bool
-	// latest is its youngest subagent.
-	latest    *subagent
+	// first is the ordinal of its first subagent, size how many it has.
+	first     uint64
+	size      int
 	live      map[*subagent]struct{}
 	unread    map[*subagent]struct{}
 	unsettled map[*subagent]struct{} // ended, usage unknown
@@ -63,6 +60,8 @@ type index struct {
 	byTail map[string][]*subagent
 	// children are the live subagents that a subagent spawned.
 	children map[string]map[*subagent]struct{}
+	// users are the live subagents that need the files of a finished one.
+	users map[string]map[*subagent]struct{}
 }
 
 func newIndex() index {
@@ -76,6 +75,7 @@ func newIndex() index {
 		byName:   make(map[string][]*subagent),
 		byTail:   make(map[string][]*subagent),
 		children: make(map[string]map[*subagent]struct{}),
+		users:    make(map[string]map[*subagent]struct{}),
 	}
 }
 
@@ -103,6 +103,7 @@ func (x *index) session(id string) *session {
 		ended:       ordered{compare: byEndTime},
 		unread:      make(map[*subagent]struct{}),
 		deliverable: ordered{compare: byEndOrder},
+		read:        ordered{compare: byEndTime},
 		prompts:     make(map[string]*prompt),
 	}
 	x.sessions[id] = g
@@ -125,8 +126,7 @@ func (x *index) add(e *subagent) {
 			p = &prompt{first: e.ord}
 			g.prompts[r.ParentPromptID] = p
 		}
-		p.gated = p.gated || r.PromptGate
-		p.latest = e
+		p.size++
 		e.prompt = p
 	}
 	if r.Name != "" {
@@ -158,9 +158,10 @@ func (x *index) setLive(e *subagent, live bool) {
 			put(&p.live, e)
 		}
 		if e.rec.ParentID != "" {
-			set := x.children[e.rec.ParentID]
-			put(&set, e)
-			x.children[e.rec.ParentID] = set
+			link(x.children, e.rec.ParentID, e)
+		}
+		for _, id := range uses(e) {
+			link(x.users, id, e)
 		}
 		return
 	}
@@ -174,18 +175,108 @@ func (x *index) setLive(e *subagent, live bool) {
 			put(&p.unsettled, e)
 		}
 	}
-	if set := x.children[e.rec.ParentID]; set != nil {
+	unlink(x.children, e.rec.ParentID, e)
+	for _, id := range uses(e) {
+		unlink(x.users, id, e)
+	}
+}
+
+// uses are the ids of finished subagents whose files e needs while it lives.
+func uses(e *subagent) (ids []string) {
+	if e.rec.ResumedFrom != "" {
+		ids = append(ids, e.rec.ResumedFrom)
+	}
+	if e.spec != nil {
+		for _, id := range e.spec.Request.Inputs {
+			ids = append(ids, id)
+		}
+	}
+	return ids
+}
+
+func link(of map[string]map[*subagent]struct{}, id string, e *subagent) {
+	set := of[id]
+	put(&set, e)
+	of[id] = set
+}
+
+func unlink(of map[string]map[*subagent]struct{}, id string, e *subagent) {
+	if set := of[id]; set != nil {
 		delete(set, e)
 		if len(set) == 0 {
-			delete(x.children, e.rec.ParentID)
+			delete(of, id)
 		}
 	}
 }
 
-// setUnread enters e into or takes it out of what its session has to read.
+// drop takes the finished e out of every index.
+func (x *index) drop(e *subagent) {
+	g := e.session
+	delete(x.byID, e.id)
+	x.all.remove(e)
+	x.ended.remove(e)
+	g.all.remove(e)
+	g.ended.remove(e)
+	tail := e.id[len(e.id)-tailLength:]
+	x.byTail[tail] = without(x.byTail[tail], e)
+	if len(x.byTail[tail]) == 0 {
+		delete(x.byTail, tail)
+	}
+	if e.rec.Name != "" {
+		x.dropName(e)
+	}
+	if p := e.prompt; p != nil {
+		delete(p.unsettled, e)
+		if p.size--; p.size == 0 {
+			delete(g.prompts, e.rec.ParentPromptID)
+		}
+	}
+	if len(g.all.items) == 0 && !g.ready && !g.stalled {
+		delete(x.sessions, g.id)
+	}
+}
+
+// dropName gives e's name to the youngest left that had it, or to nobody.
+func (x *index) dropName(e *subagent) {
+	key := nameKey{e.rec.ParentSessionID, e.rec.Name}
+	if x.named[key] != e {
+		return
+	}
+	for i := len(e.session.all.items) - 1; i >= 0; i-- {
+		if other := e.session.all.items[i]; other.rec.Name == e.rec.Name {
+			x.addName(other)
+			return
+		}
+	}
+	delete(x.named, key)
+	list := x.byName[key.name]
+	last := list[len(list)-1]
+	list[e.nameSlot], last.nameSlot = last, e.nameSlot
+	list[len(list)-1] = nil
+	if list = list[:len(list)-1]; len(list) == 0 {
+		delete(x.byName, key.name)
+		return
+	}
+	x.byName[key.name] = list
+}
+
+func without(list []*subagent, e *subagent) []*subagent {
+	if i := slices.Index(list, e); i >= 0 {
+		list = slices.Delete(list, i, i+1)
+	}
+	return list
+}
+
+// setUnread enters e into or takes it out of what its session has to read, and
+// what was read.
 func (x *index) setUnread(e *subagent) {
 	g, p := e.session, e.prompt
-	unread := e.endDurable() && e.rec.ReadAt == nil
+	unread := e.endDurable() && e.rec.ReadAt == nil && !e.leaving
+	if e.endDurable() && e.rec.ReadAt != nil && !e.leaving {
+		g.read.insert(e)
+	} else if e.endDurable() {
+		g.read.remove(e)
+	}
 	if unread {
 		put(&g.unread, e)
 		if p != nil {
@@ -210,108 +301,4 @@ func put(set *map[*subagent]struct{}, e *subagent) {
 		*set = make(map[*subagent]struct{})
 	}
 	(*set)[e] = struct{}{}
-}
-
-// scope is what a caller may see.
-type scope struct {
-	// session limits to one session unless it is empty.
-	session string
-	// parent limits to the descendants of a subagent unless it is empty.
-	parent string
-}
-
-// scopeOf is the scope of a caller that named session. What a child sees comes
-// from the child, never from the request.
-func scopeOf(c Caller, session string) scope {
-	if c.isChild() {
-		return scope{session: c.Session, parent: c.Principal}
-	}
-	return scope{session: session}
-}
-
-// sees reports whether e is in sc.
-func (x *index) sees(sc scope, e *subagent) bool {
-	if sc.session != "" && e.rec.ParentSessionID != sc.session {
-		return false
-	}
-	return sc.parent == "" || x.descends(e, sc.parent)
-}
-
-// descends reports whether e was spawned by id or by a descendant of it. Depth
-// is bounded by the limit that every spawn passed.
-func (x *index) descends(e *subagent, id string) bool {
-	for e != nil && e.rec.ParentID != "" {
-		if e.rec.ParentID == id {
-			return true
-		}
-		e = x.byID[e.rec.ParentID]
-	}
-	return false
-}
-
-// resolve finds what ref names in sc: an id, else a name, else an id's ending.
-// Nothing found is nil; several are [events.CodeAmbiguousID].
-func (x *index) resolve(sc scope, ref string) (*subagent, *events.Error) {
-	if events.ValidID(ref) {
-		if e := x.byID[ref]; e != nil && x.sees(sc, e) {
-			return e, nil
-		}
-		return nil, nil
-	}
-	if found := x.withName(sc, ref); len(found) > 0 {
-		return one(ref, found)
-	}
-	if len(ref) < tailLength {
-		return nil, nil
-	}
-	var found []*subagent
-	for _, e := range x.byTail[ref[len(ref)-tailLength:]] {
-		if strings.HasSuffix(e.id, ref) && x.sees(sc, e) {
-			found = append(found, e)
-		}
-	}
-	return one(ref, found)
-}
-
-// withName returns the subagents that name may mean. In one session it means the
-// live one, else the youngest; across sessions a single live one, else all.
-func (x *index) withName(sc scope, name string) []*subagent {
-	if sc.session != "" {
-		if e := x.named[nameKey{sc.session, name}]; e != nil && x.sees(sc, e) {
-			return []*subagent{e}
-		}
-		return nil
-	}
-	var live, found []*subagent
-	for _, e := range x.byName[name] {
-		if !x.sees(sc, e) {
-			continue
-		}
-		found = append(found, e)
-		if e.rec.Live() {
-			live = append(live, e)
-		}
-	}
-	if len(live) == 1 {
-		return live
-	}
-	return found
-}
-
-func one(ref string, found []*subagent) (*subagent, *events.Error) {
-	switch len(found) {
-	case 0:
-		return nil, nil
-	case 1:
-		return found[0], nil
-	}
-	const shown = 5
-	ids := make([]string, 0, shown)
-	for _, e := range found[:min(len(found), shown)] {
-		ids = append(ids, e.id)
-	}
-	err := events.Errorf(events.CodeAmbiguousID, events.LayerGate, "%q fits %d subagents", ref, len(found)).
-		WithRemedy("give more of the id, or the session").
-		WithDetail("ref", ref).WithDetail("candidates", strings.Join(ids, " "))
-	return nil, err
 }

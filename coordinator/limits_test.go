@@ -11,14 +11,16 @@ import (
 	"github.com/hayward-dev/hayward/internal/deadlines"
 )
 
-func TestGatesWithoutARecordAreBounded(t *testing.T) {
+func TestGatesAreBounded(t *testing.T) {
 	s := NewState(Config{}, "t")
 	for i := range maxGates + 10 {
-		s.remember(promptKey{"s", fmt.Sprint(i)})
+		s.setGate(promptKey{"s", fmt.Sprint(i)}, false)
 	}
-	s.remember(promptKey{"s", "20"})
-	require.Len(t, s.gates, maxGates)
+	s.setGate(promptKey{"s", "20"}, false)
+	require.Len(t, s.gates.byKey, maxGates)
+	require.Len(t, s.gates.order, maxGates)
 	require.False(t, s.gated("s", "9"), "the oldest went")
+	require.Contains(t, s.out, ForgetGate{"s", "9"})
 	require.True(t, s.gated("s", "10"))
 	require.True(t, s.gated("s", fmt.Sprint(maxGates+9)))
 	require.False(t, s.gated("s", ""))
@@ -26,7 +28,7 @@ func TestGatesWithoutARecordAreBounded(t *testing.T) {
 
 func TestZeroIsTheDefaultAndNegativeIsOne(t *testing.T) {
 	c := Config{Limits: Limits{PerSession: -1, Total: 7}}.withDefaults()
-	require.Equal(t, Limits{PerSession: 1, Total: 7, QueueLength: defaultQueueLength, Depth: defaultDepth}, c.Limits)
+	require.Equal(t, Limits{PerSession: 1, Total: 7, QueueLength: defaultQueueLength, Depth: defaultDepth, AtLimit: QueueAtLimit}, c.Limits)
 	require.Equal(t, deadlines.Default().Run, c.MaxRuntime)
 	require.Equal(t, c.Limits, New(c, Deps{}).Limits())
 	require.NotNil(t, c.Now)

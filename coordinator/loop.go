@@ -9,18 +9,18 @@ import (
 	"github.com/hayward-dev/hayward/events"
 )
 
-// Run restores what is stored and works until a [Coordinator.Shutdown] is done,
+// Run restores what was left and works until a [Coordinator.Shutdown] is done,
 // ctx ends or a second writer of the store is met. Ending ctx leaves children
 // running, as a crash would; what was accepted is written and answered either
 // way, within the flush deadline. It returns nil after a shutdown and after ctx
 // ended, and is called once.
-func (c *Coordinator) Run(ctx context.Context, stored []Stored) error {
+func (c *Coordinator) Run(ctx context.Context, left Restore) error {
 	defer close(c.done)
-	for i := range stored {
-		c.persister.revisions[stored[i].Record.ID] = stored[i].Revision
+	for i := range left.Stored {
+		c.persister.revisions[left.Stored[i].Record.ID] = left.Stored[i].Revision
 	}
 	w := c.start(ctx)
-	c.apply(Restore{Stored: stored})
+	c.apply(left)
 	c.drain(ctx)
 	c.close()
 	w.stop(c)
@@ -101,7 +101,7 @@ func (c *Coordinator) pick(now time.Time) Message {
 func (c *Coordinator) apply(m Message) {
 	for _, e := range c.state.Apply(m, c.cfg.Now()) {
 		switch e := e.(type) {
-		case Persist:
+		case Persist, PersistGate, ForgetGate, Forget:
 			c.persister.in.push(e)
 		case Publish:
 			c.publisher.in.push(e.Event)

@@ -19,10 +19,22 @@ type (
 	}
 	// Ack acknowledges a reply that carried Token.
 	Ack struct{ Token string }
+	// Abandoned tells that the caller of a request is gone.
+	Abandoned struct{ Responder Responder }
 	// Lookup asks for the durable record that Ref names. The reply is [Found].
 	Lookup struct {
 		Session, Ref string
 		Responder    Responder
+	}
+	// Remove and Prune take finished subagents away. The reply is
+	// [events.RemoveReply].
+	Remove struct {
+		Request   events.RemoveRequest
+		Responder Responder
+	}
+	Prune struct {
+		Request   events.PruneRequest
+		Responder Responder
 	}
 	// AskStats asks how the coordinator is. The reply is [Stats].
 	AskStats struct{ Responder Responder }
@@ -36,9 +48,12 @@ type (
 
 // Answers of effects, and the clock.
 type (
-	// Restore brings the records of an earlier coordinator. It is the first
-	// message of a [State] or never comes.
-	Restore struct{ Stored []Stored }
+	// Restore brings what an earlier coordinator left. It is the first message of
+	// a [State] or never comes.
+	Restore struct {
+		Stored []Stored
+		Gates  []events.Gate
+	}
 	// Forked, Started and Ended are what an [Observer] is told.
 	Forked struct {
 		ID   string
@@ -64,6 +79,13 @@ type (
 		ID  string
 		Err *events.Error
 	}
+	// GatePersisted tells that Gate is durable.
+	GatePersisted struct{ Gate events.Gate }
+	// Forgotten tells that an id was removed, or with Err that it was not.
+	Forgotten struct {
+		ID  string
+		Err *events.Error
+	}
 	// ShutdownExpired ends the wait of every [ShutDown] with what is so far.
 	ShutdownExpired struct{}
 	// Halt ends the coordinator at once; children are left alone.
@@ -77,7 +99,10 @@ type (
 
 func (Request) isMessage()         {}
 func (Ack) isMessage()             {}
+func (Abandoned) isMessage()       {}
 func (Lookup) isMessage()          {}
+func (Remove) isMessage()          {}
+func (Prune) isMessage()           {}
 func (AskStats) isMessage()        {}
 func (ShutDown) isMessage()        {}
 func (Restore) isMessage()         {}
@@ -86,6 +111,8 @@ func (Started) isMessage()         {}
 func (Ended) isMessage()           {}
 func (Persisted) isMessage()       {}
 func (PersistFailed) isMessage()   {}
+func (GatePersisted) isMessage()   {}
+func (Forgotten) isMessage()       {}
 func (ShutdownExpired) isMessage() {}
 func (Halt) isMessage()            {}
 func (Tick) isMessage()            {}
@@ -126,6 +153,17 @@ type (
 		// Spec is set for an id that was not durable when this was made.
 		Spec *events.Spec
 	}
+	// PersistGate makes Gate durable, however often it takes. Told:
+	// [GatePersisted], perhaps of a later one of the same prompt. ForgetGate removes
+	// the gate of a prompt.
+	PersistGate struct{ Gate events.Gate }
+	ForgetGate  struct{ Session, Prompt string }
+	// Forget removes a finished subagent whose latest state is durable; before that
+	// it writes Gate, if that is set. Told: [Forgotten].
+	Forget struct {
+		ID   string
+		Gate *events.Gate
+	}
 	// Publish puts one event on the feed.
 	Publish struct{ Event events.FeedEvent }
 	// Reply answers To. What it speaks of is durable.
@@ -150,6 +188,9 @@ type (
 )
 
 func (Persist) isEffect()      {}
+func (PersistGate) isEffect()  {}
+func (ForgetGate) isEffect()   {}
+func (Forget) isEffect()       {}
 func (Publish) isEffect()      {}
 func (Reply) isEffect()        {}
 func (StartChild) isEffect()   {}

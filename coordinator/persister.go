@@ -10,13 +10,14 @@ import (
 	"github.com/hayward-dev/hayward/events"
 )
 
-// persister writes records. It takes them first in, first out; at most one write
-// of an id is under way, later states of that id coalesce into the next one, and
-// writes of different ids overlap. What fails is kept and tried again for as
-// long as the persister runs.
+// persister carries out what makes things durable: [Persist], [PersistGate] and
+// [Forget]. It takes them first in, first out; at most one write of an id is
+// under way, later states of that id coalesce into the next one, and writes of
+// different ids overlap. A write that fails is kept and tried again for as long
+// as the persister runs; a removal that fails is reported and left.
 type persister struct {
 	journal  Journal
-	in       *queue[Persist]
+	in       *queue[Effect]
 	report   func(Message)
 	deadline time.Duration
 	log      *zap.Logger
@@ -25,42 +26,46 @@ type persister struct {
 	slots     map[string]*slot
 	revisions map[string]uint64
 	ready     []*slot // to be written, in order
+	doomed    []*slot // to be removed, in order
 	held      []*slot // failed, waiting for the backoff
-	inflight  int
+	inflight  int     // writes and removals
+	removing  int     // removals
 	backoff   time.Duration
 	conflict  bool
 	results   chan putResult
 	writers   sync.WaitGroup
 }
 
-// slot is an id with something to write.
+// slot is an id, or a gate, with something to do.
 type slot struct {
-	id string
-	// next is the latest state that is not being written, or nil.
-	next *events.Record
+	key string
+	// next is the latest that is not being done, or nil.
+	next Effect
 	// spec is kept until the first write succeeded.
 	spec    *events.Spec
 	writing bool
-	waiting bool // in ready or held
+	waiting bool // in ready, doomed or held
 }
 
 type putResult struct {
 	slot     *slot
-	record   *events.Record
+	did      Effect
 	revision uint64
 	err      error
 }
 
 const (
-	// maxInflight bounds the writes under way at once.
+	// maxInflight bounds the writes under way at once, maxRemoving the removals
+	// among them: who waits for a write does not wait for the cleaning.
 	maxInflight = 32
+	maxRemoving = 4
 	minBackoff  = 50 * time.Millisecond
 	maxBackoff  = 2 * time.Second
 )
 
 func newPersister(j Journal, deadline time.Duration, report func(Message), log *zap.Logger) *persister {
 	return &persister{
-		journal: j, in: newQueue[Persist](0), report: report, deadline: deadline, log: log,
+		journal: j, in: newQueue[Effect](0), report: report, deadline: deadline, log: log,
 		slots: make(map[string]*slot), revisions: make(map[string]uint64),
 		results: make(chan putResult, maxInflight),
 	}
@@ -104,93 +109,175 @@ func (p *persister) run(ctx context.Context) {
 	}
 }
 
-// take notes the latest state of an id.
-func (p *persister) take(m Persist) {
-	id := m.Record.ID
-	s := p.slots[id]
+// take notes the latest of an id or a gate.
+func (p *persister) take(m Effect) {
+	key := slotKey(m)
+	s := p.slots[key]
 	if s == nil {
-		s = &slot{id: id}
-		p.slots[id] = s
+		s = &slot{key: key}
+		p.slots[key] = s
 	}
-	s.next = m.Record
-	if m.Spec != nil {
+	s.next = m
+	if m, is := m.(Persist); is && m.Spec != nil {
 		s.spec = m.Spec
 	}
 	p.enqueue(s)
 }
 
+// slotKey keeps what concerns one id, or one gate, in order.
+func slotKey(m Effect) string {
+	switch m := m.(type) {
+	case Persist:
+		return m.Record.ID
+	case Forget:
+		return m.ID
+	case PersistGate:
+		return gateSlot(m.Gate.Session, m.Gate.Prompt)
+	case ForgetGate:
+		return gateSlot(m.Session, m.Prompt)
+	}
+	return ""
+}
+
+// gateSlot is no id: an id holds no blank.
+func gateSlot(session, prompt string) string { return "gate " + session + " " + prompt }
+
 func (p *persister) enqueue(s *slot) {
-	if !s.writing && !s.waiting {
-		s.waiting = true
+	if s.writing || s.waiting {
+		return
+	}
+	s.waiting = true
+	if _, removal := s.next.(Forget); removal {
+		p.doomed = append(p.doomed, s)
+	} else {
 		p.ready = append(p.ready, s)
 	}
 }
 
-// write starts what may be written now.
+// write starts what may be done now.
 func (p *persister) write(ctx context.Context) {
 	for len(p.ready) > 0 && p.inflight < maxInflight && !p.conflict {
-		s := p.ready[0]
-		p.ready[0] = nil
-		p.ready = p.ready[1:]
-		put := Put{Record: *s.next, Revision: p.revisions[s.id]}
-		if put.Revision == 0 {
-			put.Spec = s.spec
-		}
-		r := putResult{slot: s, record: s.next}
-		s.waiting, s.writing, s.next = false, true, nil
-		p.inflight++
-		p.writers.Go(func() {
-			ctx, cancel := context.WithTimeout(ctx, p.deadline)
-			defer cancel()
-			r.revision, r.err = p.journal.Put(ctx, put)
-			p.results <- r // never blocks: there is room for every write under way
-		})
+		p.begin(ctx, &p.ready)
+	}
+	for len(p.doomed) > 0 && p.removing < maxRemoving && p.inflight < maxInflight && !p.conflict {
+		p.removing++
+		p.begin(ctx, &p.doomed)
 	}
 }
 
-// done takes the result of one write.
+// begin does the first of list.
+func (p *persister) begin(ctx context.Context, list *[]*slot) {
+	s := (*list)[0]
+	(*list)[0] = nil
+	*list = (*list)[1:]
+	r := putResult{slot: s, did: s.next}
+	revision, spec := p.revisions[s.key], s.spec
+	s.waiting, s.writing, s.next = false, true, nil
+	p.inflight++
+	p.writers.Go(func() {
+		ctx, cancel := context.WithTimeout(ctx, p.deadline)
+		defer cancel()
+		r.revision, r.err = p.carryOut(ctx, r.did, revision, spec)
+		p.results <- r // never blocks: there is room for every write under way
+	})
+}
+
+func (p *persister) carryOut(ctx context.Context, m Effect, revision uint64, spec *events.Spec) (uint64, error) {
+	switch m := m.(type) {
+	case Persist:
+		put := Put{Record: *m.Record, Revision: revision}
+		if revision == 0 {
+			put.Spec = spec
+		}
+		return p.journal.Put(ctx, put)
+	case PersistGate:
+		return 0, p.journal.PutGate(ctx, m.Gate)
+	case ForgetGate:
+		return 0, p.journal.DeleteGate(ctx, m.Session, m.Prompt)
+	case Forget:
+		if m.Gate != nil {
+			if err := p.journal.PutGate(ctx, *m.Gate); err != nil {
+				return 0, err
+			}
+		}
+		return 0, p.journal.Delete(ctx, m.ID, revision)
+	}
+	return 0, nil
+}
+
+// done takes the result of one write or removal.
 func (p *persister) done(r putResult) {
 	s := r.slot
 	p.inflight--
 	s.writing = false
+	if _, removal := r.did.(Forget); removal {
+		p.removing--
+	}
 	if r.err != nil {
 		p.failed(s, r)
 		return
 	}
 	p.backoff = 0
-	p.revisions[s.id] = r.revision
 	s.spec = nil
-	p.report(Persisted{Record: r.record})
+	switch m := r.did.(type) {
+	case Persist:
+		p.revisions[s.key] = r.revision
+		p.report(Persisted{Record: m.Record})
+	case PersistGate:
+		p.report(GatePersisted{Gate: m.Gate})
+	case Forget:
+		delete(p.revisions, s.key)
+		p.report(Forgotten{ID: m.ID})
+	}
+	p.next(s)
+}
+
+// next goes on with what came for s meanwhile.
+func (p *persister) next(s *slot) {
 	if s.next == nil {
-		delete(p.slots, s.id)
+		delete(p.slots, s.key)
 		return
 	}
 	p.enqueue(s)
 }
 
-// failed keeps what could not be written.
+// failed keeps what could not be written, and reports it.
 func (p *persister) failed(s *slot, r putResult) {
-	err := storageError(r)
+	err := storageError(s.key, r)
 	if err.Code == events.CodeStoreConflict {
 		p.conflict = true
 	}
-	p.log.Warn("write a record", zap.String("id", s.id), zap.Uint64("seq", r.record.Seq), zap.Error(err))
+	p.log.Warn("make durable", zap.String("what", s.key), zap.Error(err))
+	if m, removal := r.did.(Forget); removal {
+		p.report(Forgotten{ID: m.ID, Err: err})
+		p.next(s)
+		return
+	}
 	if s.next == nil {
-		s.next = r.record
+		s.next = r.did
 	}
 	s.waiting = true
 	p.held = append(p.held, s)
-	p.report(PersistFailed{ID: s.id, Err: err})
+	if m, record := r.did.(Persist); record {
+		p.report(PersistFailed{ID: m.Record.ID, Err: err})
+	}
 }
 
 // storageError is a failed write with its operation and id. What is neither a
 // conflict nor a full disk is [events.CodeStorageFailed].
-func storageError(r putResult) *events.Error {
+func storageError(what string, r putResult) *events.Error {
 	code, layer := events.CodeStorageFailed, events.LayerCoordinator
 	for _, c := range []events.Code{events.CodeStoreConflict, events.CodeStorageFull} {
 		if events.HasCode(r.err, c) {
 			code = c
 		}
 	}
-	return events.Errorf(code, layer, "write the record of %s: %w", r.record.ID, r.err)
+	verb := "write the record of"
+	switch r.did.(type) {
+	case Forget:
+		verb = "remove"
+	case PersistGate, ForgetGate:
+		verb = "write the"
+	}
+	return events.Errorf(code, layer, "%s %s: %w", verb, what, r.err)
 }

@@ -18,8 +18,13 @@ type Journal interface {
 	// is given again with the same revision and the same or a later state, which
 	// is then no conflict.
 	Put(ctx context.Context, p Put) (revision uint64, err error)
-	// Delete removes a finished record and its run directory.
+	// Delete removes a finished record and its run directory. It is decided or has
+	// not happened: what a crash interrupts is finished at the next start.
 	Delete(ctx context.Context, id string, revision uint64) error
+	// PutGate writes a gate in place of the one of the same session and prompt;
+	// DeleteGate removes it, and none is no error.
+	PutGate(ctx context.Context, g events.Gate) error
+	DeleteGate(ctx context.Context, session, prompt string) error
 }
 
 // Put is one write of one record.

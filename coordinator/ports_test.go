@@ -28,13 +28,15 @@ type memoryJournal struct {
 	inflight map[string]bool
 	most     int // writes seen under way at once
 	history  map[string][]uint64
+	gates    map[promptKey]events.Gate
+	noDelete error
 	// latency delays each write; fault is asked before each write.
 	latency time.Duration
 	fault   func(ctx context.Context, p Put) error
 }
 
 func newMemoryJournal(t testing.TB) *memoryJournal {
-	return &memoryJournal{t: t, records: map[string]Put{}, inflight: map[string]bool{}, history: map[string][]uint64{}}
+	return &memoryJournal{t: t, records: map[string]Put{}, inflight: map[string]bool{}, history: map[string][]uint64{}, gates: map[promptKey]events.Gate{}}
 }
 
 func (j *memoryJournal) Put(ctx context.Context, p Put) (uint64, error) {
@@ -79,7 +81,35 @@ func (j *memoryJournal) Put(ctx context.Context, p Put) (uint64, error) {
 	return p.Revision, nil
 }
 
-func (j *memoryJournal) Delete(context.Context, string, uint64) error { return nil }
+func (j *memoryJournal) Delete(_ context.Context, id string, revision uint64) error {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.inflight[id] {
+		j.t.Errorf("%s is removed while it is written", id)
+	}
+	if j.noDelete != nil {
+		return j.noDelete
+	}
+	if old := j.records[id]; old.Revision != revision || old.Record.Live() {
+		return events.Errorf(events.CodeStoreConflict, events.LayerCoordinator, "revision %d, not %d", old.Revision, revision)
+	}
+	delete(j.records, id)
+	return nil
+}
+
+func (j *memoryJournal) PutGate(_ context.Context, g events.Gate) error {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.gates[promptKey{g.Session, g.Prompt}] = g
+	return nil
+}
+
+func (j *memoryJournal) DeleteGate(_ context.Context, session, prompt string) error {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	delete(j.gates, promptKey{session, prompt})
+	return nil
+}
 
 func (j *memoryJournal) set(latency time.Duration, fault func(context.Context, Put) error) {
 	j.mu.Lock()
@@ -267,7 +297,7 @@ func newBench(t testing.TB, cfg Config) *bench {
 func (b *bench) run(stored ...Stored) *bench {
 	ctx, cancel := context.WithCancel(context.Background())
 	b.cancel = cancel
-	go func() { b.ended <- b.c.Run(ctx, stored) }()
+	go func() { b.ended <- b.c.Run(ctx, Restore{Stored: stored}) }()
 	return b
 }
 

@@ -39,6 +39,7 @@ type model struct {
 	// seen are answers already looked at; tokens those that may be acknowledged.
 	tokens []string
 	acked  map[string]bool // read and durable
+	gone   []string        // removed since answers were last looked at
 	n      int
 }
 
@@ -47,8 +48,13 @@ func newModel(t *rapid.T) *model {
 		PerSession: rapid.IntRange(1, 3).Draw(t, "per session"), Total: rapid.IntRange(1, 4).Draw(t, "total"),
 		QueueLength: rapid.IntRange(1, 5).Draw(t, "queue"), Depth: rapid.IntRange(1, 2).Draw(t, "depth"),
 	}
+	if rapid.Bool().Draw(t, "typed") {
+		limits.PerType = map[string]int{"command": rapid.IntRange(1, 2).Draw(t, "per type")}
+	}
+	limits.AtLimit = rapid.SampledFrom([]AtLimit{QueueAtLimit, QueueAtLimit, FailAtLimit}).Draw(t, "at limit")
+	kept := Retention{PerSession: rapid.IntRange(1, 6).Draw(t, "kept"), Age: time.Duration(rapid.IntRange(1, 300).Draw(t, "age")) * time.Second}
 	return &model{
-		t: t, w: newWorld(t, Config{Limits: limits}),
+		t: t, w: newWorld(t, Config{Limits: limits, Retention: kept}),
 		accepted: map[string]bool{}, open: map[*ticket]string{}, acked: map[string]bool{},
 	}
 }
@@ -59,6 +65,7 @@ func (m *model) actions() map[string]func(*rapid.T) {
 		"completions": m.completions, "outstanding": m.outstanding, "ack": m.ack,
 		"durable": m.durable, "durable 2": m.durable, "durable 3": m.durable, "fails": m.fails,
 		"fork": m.fork, "start": m.start, "end": m.end, "fork 2": m.fork, "start 2": m.start,
+		"remove": m.remove, "prune": m.prune,
 		"time": m.time, "shutdown": m.shutdown, "restart": m.restart,
 		"": func(*rapid.T) { m.collect() },
 	}
@@ -74,6 +81,14 @@ func (m *model) request(name string, c Caller, e events.SubagentEvent) {
 
 // collect looks at new answers.
 func (m *model) collect() {
+	// What was removed may be known again, as somebody else.
+	gone := m.w.removed
+	m.w.removed = nil
+	for _, id := range gone {
+		delete(m.accepted, id)
+		delete(m.acked, id)
+	}
+	m.gone = gone
 	for to, name := range m.open {
 		if len(m.w.answers[to]) == 0 {
 			continue
@@ -88,7 +103,9 @@ func (m *model) collect() {
 		}
 		switch r := a.Reply.(type) {
 		case events.SpawnReply:
-			m.accepted[r.SubagentID] = true
+			if !slices.Contains(m.gone, r.SubagentID) {
+				m.accepted[r.SubagentID] = true
+			}
 			m.truthful(r.Snapshot)
 			if r.Backgrounded == r.Status.Terminal() || (r.Success == nil) != r.Backgrounded {
 				m.t.Fatalf("spawn reply: %+v", r)
@@ -109,6 +126,9 @@ func (m *model) collect() {
 				}
 			}
 			for _, id := range r.Acked {
+				if slices.Contains(m.gone, id) {
+					continue
+				}
 				m.acked[id] = true
 				if m.w.stored[id].Record.ReadAt == nil {
 					m.t.Fatalf("%s is said to be read and is not", id)
@@ -116,7 +136,7 @@ func (m *model) collect() {
 			}
 		case events.CancelReply:
 			for _, c := range r.Results {
-				if c.Outcome == events.CancelCancelled && m.w.stored[c.SubagentID].Record.Status != events.StatusCancelled {
+				if c.Outcome == events.CancelCancelled && !slices.Contains(m.gone, c.SubagentID) && m.w.stored[c.SubagentID].Record.Status != events.StatusCancelled {
 					m.t.Fatalf("%s is said to be cancelled and is %s", c.SubagentID, m.w.stored[c.SubagentID].Record.Status)
 				}
 			}
@@ -129,6 +149,9 @@ func (m *model) collect() {
 // truthful holds a snapshot against what is durable: it may be older, never ahead.
 func (m *model) truthful(s events.Snapshot) {
 	r, there := m.w.stored[s.SubagentID]
+	if slices.Contains(m.gone, s.SubagentID) {
+		return // it was removed after the answer was made
+	}
 	if !there {
 		m.t.Fatalf("a reply speaks of %s, which is not durable", s.SubagentID)
 	}
@@ -161,6 +184,13 @@ func (m *model) spawn(t *rapid.T) {
 	}
 	e := spawnOf(name, rapid.SampledFrom([]string{"s", "r"}).Draw(t, "session"))
 	e.ParentPromptID = rapid.SampledFrom([]string{"", "p", "q"}).Draw(t, "prompt")
+	e.Reopen = e.ParentPromptID != "" && rapid.IntRange(0, 3).Draw(t, "reopen") == 0
+	if rapid.IntRange(0, 2).Draw(t, "other type") == 0 {
+		e.SubagentType = "other"
+	}
+	if ids := m.known(); len(ids) > 0 && rapid.IntRange(0, 3).Draw(t, "with input") == 0 {
+		e.Inputs = map[string]string{"in": m.pick("input", ids)}
+	}
 	e.Name = rapid.SampledFrom([]string{"", "", "one", "two"}).Draw(t, "name")
 	e.RunInBackground = rapid.Bool().Draw(t, "background")
 	if rapid.Bool().Draw(t, "budget") {
@@ -241,6 +271,25 @@ func (m *model) completions(t *rapid.T) {
 	most := rapid.IntRange(0, 3).Draw(t, "max")
 	c.Max = &most
 	m.request("completions", Caller{Principal: "client"}, c)
+}
+
+func (m *model) remove(t *rapid.T) {
+	m.ask("remove", func(to Responder) Message {
+		return Remove{events.RemoveRequest{IDs: []string{m.ref(t)}, DryRun: rapid.IntRange(0, 4).Draw(t, "dry") == 0}, to}
+	})
+}
+
+func (m *model) prune(t *rapid.T) {
+	keep := rapid.IntRange(0, 3).Draw(t, "keep")
+	m.ask("prune", func(to Responder) Message { return Prune{events.PruneRequest{Keep: &keep}, to} })
+}
+
+// ask is request for what is no event.
+func (m *model) ask(name string, of func(Responder) Message) {
+	to := &ticket{name}
+	m.w.answers[to] = nil
+	m.open[to] = name
+	m.w.apply(of(to))
 }
 
 func (m *model) outstanding(*rapid.T) {

@@ -57,9 +57,9 @@ func known(e *subagent) bool { return e != nil && (e.durable != nil || e.refused
 // met reports whether the query can be answered.
 func (w *queryWait) met() bool {
 	seen, ended := 0, 0
-	for _, e := range w.found {
-		if !known(e) {
-			continue
+	for i, e := range w.found {
+		if !known(e) || slices.Contains(w.found[:i], e) {
+			continue // one that is named twice counts once
 		}
 		if e.durable == nil {
 			return false

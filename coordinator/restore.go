@@ -12,9 +12,10 @@ import (
 // queued again in their order; those with a process are adopted, and stopped if
 // that was under way; what was being started without a process never ran, since
 // a child is let go only after its process is durable, and is started again.
-// What has no spec to go on with is failed. Callers of the earlier coordinator are gone, so nobody waits for any
-// of them.
-func (s *State) restore(stored []Stored) {
+// What has no spec to go on with is failed. Callers of the earlier coordinator
+// are gone, so nobody waits for any of them. What is too old or too much goes.
+func (s *State) restore(m Restore) {
+	stored := m.Stored
 	// Records are large: sort pointers to them.
 	order := make([]*Stored, len(stored))
 	for i := range stored {
@@ -30,9 +31,11 @@ func (s *State) restore(stored []Stored) {
 			live = append(live, e)
 		}
 	}
+	s.restoreGates(m.Gates)
 	for _, e := range live {
 		s.resume(e)
 	}
+	s.retain()
 }
 
 // enter indexes one stored record.
@@ -47,9 +50,11 @@ func (s *State) enter(st *Stored) *subagent {
 		e.rec.EndedAt = &at
 	}
 	s.ends = max(s.ends, e.rec.EndOrder)
-	s.add(e)
 	if e.rec.Live() {
 		e.spec = st.Spec
+	}
+	s.add(e)
+	if e.rec.Live() {
 		if e.rec.State == events.StateQueued && e.spec != nil {
 			e.session.queue = append(e.session.queue, e)
 		}

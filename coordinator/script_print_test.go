@@ -39,6 +39,16 @@ func describe(e Effect) string {
 			}
 		}
 		return line
+	case PersistGate:
+		return "persist " + describeGate(e.Gate)
+	case ForgetGate:
+		return "forget gate " + e.Session + "/" + e.Prompt
+	case Forget:
+		line := "forget " + e.ID
+		if e.Gate != nil {
+			line += " after " + describeGate(*e.Gate)
+		}
+		return line
 	case Publish:
 		return strings.TrimRight(fmt.Sprintf("feed %s #%d %s %s %s", e.Event.SubagentID, e.Event.Seq, e.Event.State, e.Event.Status, e.Event.Reason), " ")
 	case StartChild:
@@ -68,6 +78,14 @@ func describe(e Effect) string {
 	return fmt.Sprintf("%T", e)
 }
 
+func describeGate(g events.Gate) string {
+	line := "gate " + g.Session + "/" + g.Prompt
+	if g.Lifted {
+		line += " lifted"
+	}
+	return line
+}
+
 func code(err *events.Error) string {
 	if err == nil {
 		return ""
@@ -78,7 +96,7 @@ func code(err *events.Error) string {
 func describeAnswer(a Answer) string {
 	if a.Error != nil {
 		line := "error " + code(a.Error)
-		for _, key := range []string{"subagent_id", "candidates", "limit", "state"} {
+		for _, key := range []string{"subagent_id", "candidates", "limit", "running", "queued", "state"} {
 			if v, ok := a.Error.Details[key]; ok {
 				line += " " + key + "=" + v
 			}
@@ -116,6 +134,24 @@ func describeAnswer(a Answer) string {
 				one += "&"
 			}
 			add("%s", one)
+		}
+		for _, w := range r.Warnings {
+			add("(%s)", w)
+		}
+	case events.RemoveReply:
+		for _, one := range r.Results {
+			line := one.SubagentID + "=" + string(one.Outcome)
+			if one.Error != nil {
+				line += "{" + code(one.Error) + "}"
+			}
+			add("%s", line)
+		}
+		add("%d", r.Removed)
+		if r.Unread > 0 {
+			add("unread=%d", r.Unread)
+		}
+		if r.More {
+			add("more")
 		}
 	case events.ListActiveReply:
 		for _, s := range r.Subagents {

@@ -3,6 +3,7 @@ package coordinator
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -42,6 +43,17 @@ func (s *script) config(t *testing.T, d *datadriven.TestData) Config {
 	d.MaybeScanArgs(t, "total", &cfg.Limits.Total)
 	d.MaybeScanArgs(t, "queue", &cfg.Limits.QueueLength)
 	d.MaybeScanArgs(t, "depth", &cfg.Limits.Depth)
+	if v := s.word(t, d, "type"); v != "" {
+		name, most, _ := strings.Cut(v, ":")
+		n, err := strconv.Atoi(most)
+		if err != nil {
+			d.Fatalf(t, "type: %v", err)
+		}
+		cfg.Limits.PerType = map[string]int{name: n}
+	}
+	cfg.Limits.AtLimit = AtLimit(s.word(t, d, "at-limit"))
+	d.MaybeScanArgs(t, "keep", &cfg.Retention.PerSession)
+	cfg.Retention.Age = duration(t, d, "age")
 	cfg.AwaitBudget = duration(t, d, "budget")
 	return cfg
 }
@@ -85,6 +97,22 @@ func (s *script) run(t *testing.T, d *datadriven.TestData) string {
 		out = w.apply(ShutDown{events.ShutdownRequest{Kill: d.HasArg("kill"), Handover: d.HasArg("handover")}, to})
 	case "shutdown-expired":
 		out = w.apply(ShutdownExpired{})
+	case "remove":
+		w.forced = w.forced || d.HasArg("force")
+		to := &ticket{"remove"}
+		w.answers[to] = nil
+		out = w.apply(Remove{events.RemoveRequest{
+			ParentSessionID: s.word(t, d, "session"), IDs: s.refs(d), Force: d.HasArg("force"), DryRun: d.HasArg("dry-run"),
+		}, to})
+	case "prune":
+		to := &ticket{"prune"}
+		w.answers[to] = nil
+		r := events.PruneRequest{ParentSessionID: s.word(t, d, "session"), OlderThanMS: s.ms(t, d, "older"), DryRun: d.HasArg("dry-run")}
+		if d.HasArg("keep") {
+			r.Keep = new(int)
+			d.ScanArgs(t, "keep", r.Keep)
+		}
+		out = w.apply(Prune{r, to})
 	case "lookup":
 		to := &ticket{"lookup"}
 		out = w.apply(Lookup{s.word(t, d, "session"), s.ref(d.CmdArgs[0].Key), to})
@@ -98,7 +126,7 @@ func (s *script) run(t *testing.T, d *datadriven.TestData) string {
 			}
 		}
 	case "fail":
-		for _, id := range s.targets(d, w.order) {
+		for _, id := range s.targets(d, slices.Clone(w.order)) {
 			out = append(out, w.fail(id, events.Code(s.word(t, d, "code")))...)
 		}
 	case "forked":
@@ -128,6 +156,12 @@ func (s *script) run(t *testing.T, d *datadriven.TestData) string {
 		end.NotRun = d.HasArg("not-run")
 		for _, id := range s.targets(d, nil) {
 			out = append(out, w.end(id, end)...)
+		}
+	case "gone":
+		for to := range w.answers {
+			if to.name == "spawn "+d.CmdArgs[0].Key {
+				out = w.apply(Abandoned{to})
+			}
 		}
 	case "ack":
 		out = w.apply(Ack{Token: d.CmdArgs[0].Key})
@@ -162,8 +196,11 @@ func (s *script) events(t *testing.T, d *datadriven.TestData) []events.SubagentE
 			e := spawnOf(name, session)
 			s.id(name)
 			e.ParentPromptID, e.Name = s.word(t, d, "prompt"), s.word(t, d, "name")
-			e.RunInBackground = d.HasArg("bg")
+			e.RunInBackground, e.Reopen = d.HasArg("bg"), d.HasArg("reopen")
 			e.Labels = s.labels(t, d)
+			if v := s.word(t, d, "type"); v != "" {
+				e.SubagentType = v
+			}
 			e.AwaitBudgetMS, e.MaxRuntimeMS = s.ms(t, d, "budget"), s.ms(t, d, "max-runtime")
 			if in := s.word(t, d, "input"); in != "" {
 				e.Inputs = map[string]string{"in": s.ref(in)}
@@ -239,7 +276,7 @@ func (s *script) labels(t *testing.T, d *datadriven.TestData) map[string]string 
 }
 
 // flags are the arguments without a value that are no names.
-var flags = []string{"bg", "block", "mark-read", "kill", "dry-run", "whole-session", "finished", "peek", "handover", "noexit"}
+var flags = []string{"bg", "block", "mark-read", "kill", "dry-run", "whole-session", "finished", "peek", "handover", "noexit", "not-run", "force", "reopen", "lost"}
 
 func (s *script) plain(d *datadriven.TestData) (names []string) {
 	for _, a := range d.CmdArgs {

@@ -22,6 +22,16 @@ func (s *State) spawn(m Request, req events.Spawn) {
 		s.refuse(m.Responder, err)
 		return
 	}
+	if req.Reopen && s.gated(req.ParentSessionID, req.ParentPromptID) {
+		s.reopen(m, req)
+		return
+	}
+	if s.cfg.Limits.AtLimit == FailAtLimit {
+		if limit := s.reached(spec.ID, req.ParentSessionID, spec.Request.SubagentType); limit != nil {
+			s.reject(m, spec, limit)
+			return
+		}
+	}
 	e := s.create(spec, m.digest)
 	var deadline time.Time
 	if budget := s.awaitBudget(req); !req.RunInBackground && budget > 0 {
@@ -45,6 +55,9 @@ func (s *State) resolveSpawn(c Caller, req events.Spawn) (*events.Spec, *events.
 		p := s.byID[c.Principal]
 		if p == nil || p.rec.State != events.StateActive || p.stop != nil {
 			return nil, events.Errorf(events.CodeNotRunning, events.LayerGate, "spawn %s: its spawner %s is not running", req.ID, c.Principal)
+		}
+		if req.Reopen {
+			return nil, events.Errorf(events.CodeForbidden, events.LayerPermission, "spawn %s: a subagent does not reopen a cancelled prompt", req.ID)
 		}
 		spec.ParentID, spec.Depth = p.id, p.rec.Depth+1
 		req.ParentSessionID = p.rec.ParentSessionID
@@ -85,7 +98,7 @@ func (s *State) resolveInputs(req events.Spawn) (map[string]string, *events.Erro
 		if err != nil {
 			return nil, err
 		}
-		if e == nil || !e.endDurable() {
+		if e == nil || !e.endDurable() || e.leaving {
 			return nil, events.Errorf(events.CodeInputMissing, events.LayerGate, "spawn %s: input %s: %q is not a finished subagent of the session",
 				req.ID, name, req.Inputs[name]).WithDetail("input", name)
 		}
@@ -105,9 +118,10 @@ func (s *State) admissible(spec *events.Spec) *events.Error {
 		}
 		return err
 	}
-	if s.gated(req.ParentSessionID, req.ParentPromptID) {
+	if !req.Reopen && s.gated(req.ParentSessionID, req.ParentPromptID) {
 		return events.Errorf(events.CodePromptCancelled, events.LayerGate, "spawn %s: prompt %s of session %s was cancelled",
-			spec.ID, req.ParentPromptID, req.ParentSessionID).WithDetail("parent_prompt_id", req.ParentPromptID)
+			spec.ID, req.ParentPromptID, req.ParentSessionID).WithDetail("parent_prompt_id", req.ParentPromptID).
+			WithRemedy("spawn for a new prompt, or open this one again with reopen (--reopen)")
 	}
 	if e := s.named[nameKey{req.ParentSessionID, req.Name}]; e != nil && e.rec.Live() {
 		return events.Errorf(events.CodeDuplicateName, events.LayerGate, "spawn %s: the live subagent %s has the name %q", spec.ID, e.id, req.Name).
@@ -117,9 +131,8 @@ func (s *State) admissible(spec *events.Spec) *events.Error {
 		return events.Errorf(s.storeError.Code, s.storeError.Layer, "spawn %s: records cannot be written now: %w", spec.ID, s.storeError)
 	}
 	limits := s.cfg.Limits
-	g := s.sessions[req.ParentSessionID]
-	full := len(s.slots) >= limits.Total || (g != nil && len(g.slots) >= limits.PerSession)
-	if full && len(s.queued) >= limits.QueueLength {
+	if limits.AtLimit == QueueAtLimit && len(s.queued) >= limits.QueueLength &&
+		s.reached(spec.ID, req.ParentSessionID, req.SubagentType) != nil {
 		return events.Errorf(events.CodeLimit, events.LayerGate, "spawn %s: %d subagents run and %d wait, the queue's limit is %d",
 			spec.ID, len(s.slots), len(s.queued), limits.QueueLength).
 			WithRemedy("wait for one to end, or raise the limits").
@@ -207,6 +220,18 @@ func (w *spawnWait) handOff(s *State, warnings ...string) {
 	w.warnings = append(w.warnings, warnings...)
 	if !e.rec.Background {
 		s.change(e).Background = true
+	}
+}
+
+// abandoned lets the subagents of a caller that is gone go on in the background,
+// so that they hold no turn open. Whatever else it asked for is answered to
+// nobody in time.
+func (s *State) abandoned(m Abandoned) {
+	for w := range s.waits {
+		if w, is := w.(*spawnWait); is && w.to == m.Responder {
+			w.handOff(s)
+			return
+		}
 	}
 }
 

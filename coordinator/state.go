@@ -25,8 +25,12 @@ type State struct {
 	slots  map[*subagent]struct{}
 	// unsettled are those whose latest state is not durable.
 	unsettled map[*subagent]struct{}
-	// ready holds sessions that have a queue and a free slot, each once.
-	ready []*session
+	// typeSlots are the slots of each type that has a limit.
+	typeSlots map[string]map[*subagent]struct{}
+	// ready holds sessions that have a queue and a free slot, stalled those that
+	// wait for a slot of a type, each once.
+	ready   []*session
+	stalled []*session
 
 	timers    timers
 	waits     map[wait]struct{}
@@ -36,9 +40,12 @@ type State struct {
 	ordinals  uint64
 	ends      uint64
 
-	// gates are cancelled prompts that no record stands for, oldest first.
-	gates     map[promptKey]struct{}
-	gateOrder []promptKey
+	// gates are the prompts and sessions that were cancelled.
+	gates gates
+	// retainTimer is armed while something finished can get too old; retainAfter is
+	// when the next removal may be tried after one that failed.
+	retainTimer *timer
+	retainAfter time.Time
 
 	// storeError is why the last write failed, nil once one succeeded.
 	storeError *events.Error
@@ -57,9 +64,10 @@ func NewState(cfg Config, epoch string) *State {
 		queued:    make(map[*subagent]struct{}),
 		slots:     make(map[*subagent]struct{}),
 		unsettled: make(map[*subagent]struct{}),
+		typeSlots: make(map[string]map[*subagent]struct{}),
 		waits:     make(map[wait]struct{}),
 		leases:    make(map[string]*lease),
-		gates:     make(map[promptKey]struct{}),
+		gates:     newGates(),
 	}
 }
 
@@ -73,14 +81,20 @@ func (s *State) Apply(m Message, now time.Time) []Effect {
 		s.request(m)
 	case Ack:
 		s.ack(m.Token)
+	case Abandoned:
+		s.abandoned(m)
 	case Lookup:
 		s.lookup(m)
+	case Remove:
+		s.remove(m)
+	case Prune:
+		s.prune(m)
 	case AskStats:
 		s.reply(m.Responder, s.stats())
 	case ShutDown:
 		s.shutDown(m)
 	case Restore:
-		s.restore(m.Stored)
+		s.restore(m)
 	case Forked:
 		s.forked(m)
 	case Started:
@@ -91,6 +105,10 @@ func (s *State) Apply(m Message, now time.Time) []Effect {
 		s.persisted(m.Record)
 	case PersistFailed:
 		s.persistFailed(m)
+	case GatePersisted:
+		s.gatePersisted(m.Gate)
+	case Forgotten:
+		s.forgotten(m)
 	case ShutdownExpired:
 		s.shutdownExpired()
 	case Halt:
@@ -161,6 +179,9 @@ func (s *State) tick() {
 			s.stop(t.e, stopOrder{reason: events.ReasonDeadline, kill: true})
 		case timerStop:
 			s.stopAgain(t.e)
+		case timerRetain:
+			s.retainTimer = nil
+			s.retain()
 		}
 	}
 }
@@ -220,6 +241,7 @@ func (s *State) place(e *subagent) {
 		s.slots[e] = struct{}{}
 		g.slots[e] = struct{}{}
 	}
+	s.setTypeSlot(e, e.holdsSlot())
 	s.offer(g)
 }
 
@@ -257,11 +279,13 @@ func (s *State) persisted(r *events.Record) {
 	s.publish(e)
 	if e.endDurable() {
 		if !ended {
-			e.spec = nil
 			s.setLive(e, false)
+			e.spec = nil
 			s.place(e)
 		}
 		s.setUnread(e)
+		s.carryOutForget(e)
+		s.trim(e.session)
 	}
 	s.proceed(e)
 	s.poke(e)
@@ -336,47 +360,6 @@ func (s *State) finish(err *events.Error) {
 func errShuttingDown() *events.Error {
 	return events.Errorf(events.CodeShuttingDown, events.LayerCoordinator, "the coordinator is shutting down").
 		WithRemedy("ask again once it has been started anew")
-}
-
-// stats counts what is.
-func (s *State) stats() Stats {
-	st := Stats{
-		Queued: len(s.queued), Completed: len(s.all.items) - len(s.queued) - len(s.slots),
-		Unsettled: len(s.unsettled), Waiting: len(s.waits),
-		LateReports: s.late, LateAcks: s.lateAcks,
-		StoreError: s.storeError, ShuttingDown: s.closing != nil || s.finished,
-	}
-	for e := range s.slots {
-		if e.rec.StartedAt != nil {
-			st.Active++
-		} else {
-			st.Pending++
-		}
-		if e.stop != nil && e.rec.Live() {
-			st.Stopping++
-		}
-	}
-	for _, g := range s.sessions {
-		st.Unread += len(g.unread)
-	}
-	return st
-}
-
-// lookup answers with what is durable of one subagent.
-func (s *State) lookup(m Lookup) {
-	e, err := s.resolve(scope{session: m.Session}, m.Ref)
-	switch {
-	case err != nil:
-		s.refuse(m.Responder, err)
-	case e == nil || e.durable == nil:
-		s.refuse(m.Responder, unknown(m.Ref))
-	default:
-		s.reply(m.Responder, Found{Record: *e.durable})
-	}
-}
-
-func unknown(ref string) *events.Error {
-	return events.Errorf(events.CodeUnknownID, events.LayerGate, "there is no subagent %q", ref).WithDetail("ref", ref)
 }
 
 // mintToken returns a token that is good for one subject token.

@@ -36,6 +36,13 @@ type subagent struct {
 	// unsettledSince is since when rec is ahead of durable.
 	unsettledSince time.Time
 
+	// leaving tells that it is to be removed, forgetting that this is under way,
+	// gone that it is done; removeErr is why the last removal failed. forgetGate is
+	// written with the removal.
+	leaving, forgetting, gone bool
+	removeErr                 *events.Error
+	forgetGate                *events.Gate
+
 	// feed holds state changes that are published once durable.
 	feed []events.FeedEvent
 	// waits are the requests that wait for this subagent.

@@ -9,14 +9,15 @@ import (
 type timerKind int
 
 const (
-	timerWait  timerKind = iota // a request's deadline
-	timerLease                  // the acknowledgement of a reply, or a lease
-	timerStart                  // a child's start deadline
-	timerRun                    // the backstop of a run's deadline
-	timerStop                   // a stop that had no effect
+	timerWait   timerKind = iota // a request's deadline
+	timerLease                   // the acknowledgement of a reply, or a lease
+	timerStart                   // a child's start deadline
+	timerRun                     // the backstop of a run's deadline
+	timerStop                    // a stop that had no effect
+	timerRetain                  // something gets too old to be kept
 )
 
-// timer is one entry of the heap. Exactly one of w, l and e is set, by kind.
+// timer is one entry of the heap. At most one of w, l and e is set, by kind.
 type timer struct {
 	at    time.Time
 	order uint64

@@ -53,6 +53,14 @@ type world struct {
 	writing map[string]Persist
 	next    map[string]Persist
 	order   []string
+	// gates are those that are durable; closing those being written and forgets the
+	// removals under way, both by the key that they have in order.
+	gates   map[promptKey]events.Gate
+	closing map[string]events.Gate
+	forgets map[string]Forget
+	removed []string
+	// forced tells that ends may be removed that nobody has read.
+	forced bool
 
 	children map[string]*childSim
 	// ran counts how often a subagent's command was let go, over all boots.
@@ -76,7 +84,7 @@ func newWorld(t tb, cfg Config) *world {
 		t: t, cfg: cfg, now: epochStart,
 		stored:   map[string]Stored{},
 		children: map[string]*childSim{}, ran: map[string]int{}, answers: map[*ticket][]Answer{},
-		feed: map[string][]events.FeedEvent{},
+		feed: map[string][]events.FeedEvent{}, gates: map[promptKey]events.Gate{},
 	}
 	w.boot()
 	return w
@@ -88,6 +96,7 @@ func (w *world) boot() []Effect {
 	w.boots++
 	w.state = NewState(w.cfg, fmt.Sprintf("boot%d", w.boots))
 	w.writing, w.next = map[string]Persist{}, map[string]Persist{}
+	w.closing, w.forgets = map[string]events.Gate{}, map[string]Forget{}
 	w.order, w.finished = nil, nil
 	for id, c := range w.children {
 		// The start pipe's other end is gone: a child that was not let go is, too.
@@ -96,7 +105,7 @@ func (w *world) boot() []Effect {
 		}
 	}
 	stored := slices.Collect(maps.Values(w.stored))
-	return w.apply(Restore{Stored: stored})
+	return w.apply(Restore{Stored: stored, Gates: slices.Collect(maps.Values(w.gates))})
 }
 
 // apply gives the state one message and notes its effects.
@@ -106,6 +115,13 @@ func (w *world) apply(m Message) []Effect {
 		switch e := e.(type) {
 		case Persist:
 			w.write(e)
+		case PersistGate:
+			w.hold(gateSlot(e.Gate.Session, e.Gate.Prompt))
+			w.closing[gateSlot(e.Gate.Session, e.Gate.Prompt)] = e.Gate
+		case ForgetGate:
+			delete(w.gates, promptKey{e.Session, e.Prompt})
+		case Forget:
+			w.forget(e)
 		case Publish:
 			id := e.Event.SubagentID
 			if n := len(w.feed[id]); n > 0 && w.feed[id][n-1].Seq >= e.Event.Seq {
@@ -184,6 +200,63 @@ func (w *world) begin(p Persist) {
 	w.order = append(w.order, p.Record.ID)
 }
 
+// hold puts key last in the order of what is under way.
+func (w *world) hold(key string) {
+	if !slices.Contains(w.order, key) {
+		w.order = append(w.order, key)
+	}
+}
+
+// forget notes a removal and checks that it may be.
+func (w *world) forget(f Forget) {
+	st := w.stored[f.ID]
+	if st.Revision == 0 || st.Record.Live() {
+		w.t.Fatalf("%s is removed and has not ended durably", f.ID)
+	}
+	if st.Record.ReadAt == nil && !w.forced {
+		w.t.Fatalf("%s is removed and nobody has read it", f.ID)
+	}
+	if _, busy := w.writing[f.ID]; busy {
+		w.t.Fatalf("%s is removed and written at once", f.ID)
+	}
+	for id, other := range w.stored {
+		if !other.Record.Live() || other.Spec == nil {
+			continue
+		}
+		for _, input := range other.Spec.Request.Inputs {
+			if input == f.ID {
+				w.t.Fatalf("%s is removed and %s reads it", f.ID, id)
+			}
+		}
+	}
+	w.forgets["forget "+f.ID] = f
+	w.hold("forget " + f.ID)
+}
+
+// settleOther makes what is under way with key durable, if it is no record.
+func (w *world) settleOther(key string) ([]Effect, bool) {
+	drop := func() { w.order = slices.DeleteFunc(w.order, func(o string) bool { return o == key }) }
+	if g, is := w.closing[key]; is {
+		drop()
+		delete(w.closing, key)
+		w.gates[promptKey{g.Session, g.Prompt}] = g
+		return w.apply(GatePersisted{Gate: g}), true
+	}
+	if f, is := w.forgets[key]; is {
+		drop()
+		delete(w.forgets, key)
+		if f.Gate != nil {
+			w.gates[promptKey{f.Gate.Session, f.Gate.Prompt}] = *f.Gate
+		}
+		delete(w.stored, f.ID)
+		delete(w.feed, f.ID)
+		delete(w.ran, f.ID)
+		w.removed = append(w.removed, f.ID)
+		return w.apply(Forgotten{ID: f.ID}), true
+	}
+	return nil, false
+}
+
 // taken ends the write of id that is under way, which is returned.
 func (w *world) taken(id string) Persist {
 	p, there := w.writing[id]
@@ -197,6 +270,9 @@ func (w *world) taken(id string) Persist {
 
 // ack makes the write of id durable that is under way.
 func (w *world) ack(id string) []Effect {
+	if effects, other := w.settleOther(id); other {
+		return effects
+	}
 	p := w.taken(id)
 	if next, waiting := w.next[id]; waiting {
 		delete(w.next, id)
@@ -219,6 +295,14 @@ func (w *world) ack(id string) []Effect {
 
 // fail fails the write of id that is under way. The latest state is tried again.
 func (w *world) fail(id string, code events.Code) []Effect {
+	if _, gate := w.closing[id]; gate {
+		return nil // it is tried again
+	}
+	if f, is := w.forgets[id]; is {
+		delete(w.forgets, id)
+		w.order = slices.DeleteFunc(w.order, func(o string) bool { return o == id })
+		return w.apply(Forgotten{ID: f.ID, Err: events.Errorf(code, events.LayerCoordinator, "removal failed")})
+	}
 	p := w.taken(id)
 	if next, waiting := w.next[id]; waiting {
 		delete(w.next, id)
@@ -317,85 +401,6 @@ func spawnOf(name, session string) events.Spawn {
 func background(s events.Spawn) events.Spawn {
 	s.RunInBackground = true
 	return s
-}
-
-// checkState derives every index anew from the records and compares.
-func checkState(t tb, s *State) {
-	t.Helper()
-	fail := func(format string, args ...any) { t.Helper(); t.Fatalf("state: "+format, args...) }
-	running, queued, unsettled := 0, 0, 0
-	perSession := map[*session]int{}
-	for id, e := range s.byID {
-		r := e.rec
-		if e.id != id || e.session != s.sessions[r.ParentSessionID] || e.dirty {
-			fail("%s is indexed wrongly", id)
-		}
-		if _, in := s.slots[e]; in != e.holdsSlot() {
-			fail("%s is %s and holds a slot=%v", id, r.State, in)
-		}
-		if _, in := e.session.slots[e]; in != e.holdsSlot() {
-			fail("%s is %s and holds a slot of its session=%v", id, r.State, in)
-		}
-		if _, in := s.queued[e]; in != (r.State == events.StateQueued) {
-			fail("%s is %s and queued=%v", id, r.State, in)
-		}
-		if in := slices.Contains(e.session.queue, e); in != (r.State == events.StateQueued) {
-			fail("%s is %s and in the queue=%v", id, r.State, in)
-		}
-		if in := slices.Contains(s.live.items, e); in == e.endDurable() {
-			fail("%s is live=%v", id, in)
-		}
-		if in := slices.Contains(s.index.ended.items, e); in != e.endDurable() {
-			fail("%s is ended=%v", id, in)
-		}
-		unread := e.endDurable() && r.ReadAt == nil
-		if _, in := e.session.unread[e]; in != unread {
-			fail("%s is unread=%v", id, in)
-		}
-		if in := slices.Contains(e.session.deliverable.items, e); in != (unread && e.lease == nil) {
-			fail("%s is deliverable=%v", id, in)
-		}
-		if _, in := s.unsettled[e]; in == e.settled() {
-			fail("%s is unsettled=%v", id, in)
-		}
-		for w := range e.waits {
-			if _, in := s.waits[w]; !in {
-				fail("%s keeps an answered wait", id)
-			}
-		}
-		if e.holdsSlot() {
-			running++
-			perSession[e.session]++
-		}
-		if r.State == events.StateQueued {
-			queued++
-		}
-		if !e.settled() {
-			unsettled++
-		}
-		if r.State == events.StateCompleted && (e.startTimer != nil || e.runTimer != nil || e.stopTimer != nil) {
-			fail("%s keeps a timer", id)
-		}
-	}
-	if running > s.cfg.Limits.Total {
-		fail("%d run, the limit is %d", running, s.cfg.Limits.Total)
-	}
-	for g, n := range perSession {
-		if n > s.cfg.Limits.PerSession {
-			fail("%d of session %s run, the limit is %d", n, g.id, s.cfg.Limits.PerSession)
-		}
-	}
-	if running != len(s.slots) || queued != len(s.queued) || unsettled != len(s.unsettled) {
-		fail("%d/%d run, %d/%d wait, %d/%d unsettled", len(s.slots), running, len(s.queued), queued, len(s.unsettled), unsettled)
-	}
-	for i, tm := range s.timers.heap {
-		if tm.index != i {
-			fail("a timer is misplaced")
-		}
-	}
-	if !slices.IsSortedFunc(s.index.ended.items, byEndTime) || !slices.IsSortedFunc(s.live.items, byCreation) {
-		fail("an index is out of order")
-	}
 }
 
 // shorten replaces ids by the names they were made of.

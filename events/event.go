@@ -101,6 +101,9 @@ type Spawn struct {
 	// Inputs maps a name to the id of a finished subagent of the same session; its
 	// whole stdout is readable at the path in HAYWARD_INPUT_<name>.
 	Inputs map[string]string `json:"inputs,omitempty"`
+	// Reopen lifts the refusal of spawns of ParentPromptID that a cancel left, for
+	// this and later ones. Only for clients.
+	Reopen bool `json:"reopen,omitzero"`
 	// OutputSchema is a JSON Schema that the result must meet (agents only).
 	OutputSchema json.RawMessage `json:"output_schema,omitempty"`
 }

@@ -94,6 +94,8 @@ type StatusReply struct {
 	// Limits in force, with where each comes from: name to value, name to origin.
 	Limits  map[string]int64  `json:"limits"`
 	Origins map[string]string `json:"origins"`
+	// AtLimit says what becomes of a spawn without a slot: "queue" or "fail".
+	AtLimit string `json:"at_limit,omitempty"`
 	// Recovered and Damaged are what the last start found.
 	Recovered []string `json:"recovered,omitempty"`
 	Damaged   []string `json:"damaged,omitempty"`

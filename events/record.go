@@ -236,8 +236,8 @@ type Record struct {
 	Reason       Reason `json:"reason,omitempty"`
 	Actor        string `json:"actor,omitempty"`
 	ExplicitKill bool   `json:"explicit_kill,omitzero"`
-	// PromptGate tells that its prompt was cancelled as a whole, so later spawns
-	// of that prompt are refused.
+	// PromptGate tells that its prompt was cancelled as a whole. Earlier versions
+	// wrote it; the gate is now a [Gate] of its own.
 	PromptGate bool   `json:"prompt_gate,omitzero"`
 	Error      *Error `json:"error,omitempty"`
 

@@ -94,6 +94,9 @@ func (s Spawn) Validate() *Error {
 	var f faults
 	f.scope("parent_session_id", s.ParentSessionID, true)
 	f.scope("parent_prompt_id", s.ParentPromptID, false)
+	if s.Reopen && s.ParentPromptID == "" {
+		f.add(CodeInvalidRequest, "reopen goes with parent_prompt_id")
+	}
 	if s.ID != "" && !ValidID(s.ID) {
 		f.add(CodeInvalidID, "id %q is not a UUID in lower case", clip(s.ID))
 	}

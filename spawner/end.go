@@ -1,10 +1,12 @@
 package spawner
 
 import (
+	"errors"
 	"strconv"
 	"time"
 
 	"github.com/hayward-dev/hayward/events"
+	"github.com/hayward-dev/hayward/internal/rundir"
 )
 
 // evidence is all that is known of a child once nothing of it is left.
@@ -61,7 +63,11 @@ func endOf(e evidence) events.End {
 	default:
 		end.Status, end.Reason = events.StatusFailed, events.ReasonCrash
 		end.Error = events.Errorf(events.CodeChildCrashed, events.LayerCoordinator,
-			"run %s: its supervisor ended without a report (%s): %w", e.id, e.supervisor, e.reportErr)
+			"run %s: its supervisor ended without a report (%s)", e.id, e.supervisor)
+		if !errors.Is(e.reportErr, rundir.ErrNoReport) {
+			end.Error = events.Errorf(events.CodeChildCrashed, events.LayerCoordinator,
+				"run %s: its supervisor ended (%s) and its report cannot be used: %w", e.id, e.supervisor, e.reportErr)
+		}
 	}
 	return end
 }

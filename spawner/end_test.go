@@ -2,11 +2,13 @@ package spawner
 
 import (
 	"errors"
+	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/hayward-dev/hayward/events"
+	"github.com/hayward-dev/hayward/internal/rundir"
 )
 
 func exited(code int) *events.Exit { return &events.Exit{Code: &code} }
@@ -82,7 +84,7 @@ func TestEndOf(t *testing.T) {
 			status: events.StatusFailed, reason: events.ReasonSandbox, code: events.CodeSandboxFailed,
 		},
 		"crash": {
-			e:      evidence{id: "x", reportErr: errors.New("report.json is empty"), supervisor: "killed"},
+			e:      evidence{id: "x", reportErr: errors.New("torn"), supervisor: "killed"},
 			status: events.StatusFailed, reason: events.ReasonCrash, code: events.CodeChildCrashed,
 		},
 	} {
@@ -97,6 +99,14 @@ func TestEndOf(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A report that was never written is told from one that cannot be read.
+func TestWhatIsSaidOfACrash(t *testing.T) {
+	e := evidence{id: "x", supervisor: "killed", reportErr: fmt.Errorf("read: %w", rundir.ErrNoReport)}
+	require.Equal(t, "run x: its supervisor ended without a report (killed)", endOf(e).Error.Message)
+	e.reportErr = rundir.ErrTorn
+	require.Equal(t, "run x: its supervisor ended (killed) and its report cannot be used: torn file", endOf(e).Error.Message)
 }
 
 func TestStatusOfStop(t *testing.T) {

@@ -13,8 +13,10 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
+	"github.com/hayward-dev/hayward/config"
 	"github.com/hayward-dev/hayward/events"
 	"github.com/hayward-dev/hayward/internal/paths"
+	"github.com/hayward-dev/hayward/internal/stdio"
 )
 
 // app is one run of the command line: what it is connected to and what the
@@ -25,6 +27,10 @@ type app struct {
 	stderr io.Writer
 	// environ is the environment, "K=V" each.
 	environ []string
+	// systemDir holds the system's configuration. Empty: there is none.
+	systemDir string
+	// settings is the configuration; verbs that read it have it, see withSettings.
+	settings *config.Config
 	// json is --json.
 	json bool
 	// began is set once data was written to stdout: an error is then for stderr
@@ -33,7 +39,7 @@ type app struct {
 }
 
 func newApp() *app {
-	return &app{stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, environ: os.Environ()}
+	return &app{stdin: os.Stdin, stdout: stdio.Writer(os.Stdout), stderr: stdio.Writer(os.Stderr), environ: os.Environ(), systemDir: config.SystemDir}
 }
 
 // getenv returns the last value of a variable, or empty.
@@ -56,9 +62,14 @@ func (a *app) run(ctx context.Context, args []string) int {
 	root := a.rootCommand()
 	root.SetArgs(args)
 	root.SetIn(a.stdin)
-	root.SetOut(a.stdout)
+	out := &noting{w: a.stdout}
+	root.SetOut(out)
 	root.SetErr(a.stderr)
 	cmd, err := root.ExecuteContextC(ctx)
+	if out.err != nil && !errors.As(err, new(*verbError)) {
+		a.began = true
+		err = &verbError{fmt.Errorf("write to stdout: %w", out.err)}
+	}
 	if err == nil {
 		return exitDone
 	}
@@ -224,13 +235,11 @@ func usage(format string, args ...any) *events.Error {
 
 // session is --session for the verbs that need one.
 func (a *app) session(flag string) string {
-	if flag != "" {
+	v := a.settings.Value(config.Session)
+	if flag != "" && v.Origin.Layer != config.LayerPin {
 		return flag
 	}
-	if s := a.getenv("HAYWARD_SESSION"); s != "" {
-		return s
-	}
-	return "default"
+	return v.Text
 }
 
 // milliseconds is d for a request, or nil for 0.

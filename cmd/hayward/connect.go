@@ -12,7 +12,6 @@ import (
 
 	"github.com/hayward-dev/hayward/client"
 	"github.com/hayward-dev/hayward/events"
-	"github.com/hayward-dev/hayward/internal/daemon"
 	"github.com/hayward-dev/hayward/internal/paths"
 )
 
@@ -22,8 +21,6 @@ const (
 	// leaveTimeout bounds the end of a daemon in process: its children's grace and
 	// proof of end are within.
 	leaveTimeout = 90 * time.Second
-	// onDemandIdle is when a daemon that was started on demand leaves.
-	onDemandIdle = "15m"
 )
 
 // connection is a client and how to let go of it.
@@ -42,8 +39,14 @@ func (a *app) connect(ctx context.Context) (*connection, error) {
 		return nil, err
 	}
 	o := a.clientOptions(p)
-	o.Revive = func(ctx context.Context) error { return a.startDaemon(ctx, p) }
+	inside := a.inside()
+	if inside == "" { // a daemon that is started in there would end with the subagent
+		o.Revive = func(ctx context.Context) error { return a.startDaemon(ctx, p) }
+	}
 	c, err := client.Connect(ctx, o)
+	if err != nil && inside != "" {
+		return nil, insideError(inside, err)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -89,14 +92,11 @@ func (a *app) connectInProcess(ctx context.Context) (*connection, error) {
 		}
 	}
 
-	daemonCtx, leave := context.WithCancel(context.WithoutCancel(ctx))
+	o := a.daemonOptions()
 	ready, ended := make(chan struct{}), make(chan error, 1)
-	go func() {
-		ended <- runDaemon(daemonCtx, daemon.Options{
-			Paths: p, Version: buildVersion(), Log: newLog(a.stderr, zap.WarnLevel),
-			Ready: func() { close(ready) },
-		})
-	}()
+	o.Paths, o.Log, o.Ready = p, newLog(a.stderr, zap.WarnLevel), func() { close(ready) }
+	daemonCtx, leave := context.WithCancel(context.WithoutCancel(ctx))
+	go func() { ended <- runDaemon(daemonCtx, o) }()
 	// stop ends the daemon, unless it has ended by itself with an error.
 	stop := func(err error) error {
 		leave()

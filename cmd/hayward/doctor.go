@@ -5,11 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"maps"
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -90,6 +88,7 @@ func (a *app) diagnose(ctx context.Context) (*diagnosis, error) {
 	d.support(sandbox.Probe())
 	d.cgroups()
 	d.directories(p)
+	a.examineConfig(d)
 	a.examineDaemon(ctx, d, p)
 	d.OK = !slices.ContainsFunc(d.Findings, func(f finding) bool { return f.Verdict == verdictMissing })
 	return d, nil
@@ -193,7 +192,7 @@ func (d *diagnosis) directories(p paths.Paths) {
 		private    bool
 	}{
 		{"state directory", p.State, true}, {"runtime directory", p.Runtime, true},
-		{"configuration", p.Config, false}, {"cache", p.Cache, false},
+		{"config directory", p.Config, false}, {"cache", p.Cache, false},
 	} {
 		v, remedy, detail := examineDir(dir.path, dir.private)
 		d.add(dir.name, v, remedy, "%s", detail)
@@ -235,6 +234,7 @@ func (a *app) examineDaemon(ctx context.Context, d *diagnosis, p paths.Paths) {
 			return
 		}
 		d.add("daemon", verdictOK, "", "none runs; one starts when it is needed")
+		a.configuredLimits(d)
 		return
 	}
 	if err != nil {
@@ -252,9 +252,7 @@ func (a *app) examineDaemon(ctx context.Context, d *diagnosis, p paths.Paths) {
 	if reply.Version != buildVersion() {
 		d.add("daemon version", verdictLess, "hayward shutdown --handover", "%s, this program is %s", reply.Version, buildVersion())
 	}
-	for _, name := range slices.Sorted(maps.Keys(reply.Limits)) {
-		d.add("limit "+name, verdictFact, "", "%s (%s)", strconv.FormatInt(reply.Limits[name], 10), reply.Origins[name])
-	}
+	a.limitsInForce(d, reply)
 	if len(reply.Recovered) > 0 {
 		d.add("recovered", verdictFact, "", "%s", strings.Join(reply.Recovered, " "))
 	}

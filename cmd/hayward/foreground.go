@@ -200,7 +200,7 @@ func (fg *foreground) cancel(kill bool) error {
 func (fg *foreground) finish(reply client.Reply[events.SpawnReply], err error) error {
 	var stream *client.StreamError
 	if err != nil && !errors.As(err, &stream) {
-		return err
+		return fg.a.explainProfile(err)
 	}
 	result := reply.Value
 	fg.a.warn(fg.cmd, result.Warnings)

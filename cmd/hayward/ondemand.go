@@ -134,7 +134,7 @@ func (a *app) launch(ctx context.Context, p paths.Paths) error {
 	}
 	defer ready.Close()
 
-	cmd := exec.Command(exe, "serve", "--idle", onDemandIdle, "--ready-fd", "3")
+	cmd := exec.Command(exe, "serve", "--on-demand", "--ready-fd", "3")
 	cmd.Dir = "/" // so that it holds no file system
 	cmd.Env = a.environ
 	cmd.Stdout, cmd.Stderr = log, log

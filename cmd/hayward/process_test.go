@@ -356,3 +356,24 @@ func copyFile(t *testing.T, from, to string) {
 	require.NoError(t, err)
 	require.NoError(t, out.Close())
 }
+
+// Output that has nowhere to go is an error: a closed descriptor is not
+// /dev/null. What writes nothing needs none.
+func TestClosedStdout(t *testing.T) {
+	b := newBench(t)
+	exe, err := os.Executable()
+	require.NoError(t, err)
+	for args, code := range map[string]int{
+		"version": 125, "--help": 125, "ps": 125, "spawn -- echo hi": 125, "spawn --json -- echo hi": 125,
+		"spawn -- exit 0": 0, "spawn -- exit 3": 3,
+	} {
+		cmd := exec.Command("/bin/sh", append([]string{"-c", `exec "$0" "$@" >&-`, exe}, strings.Fields(args)...)...)
+		var stderr buffer
+		cmd.Env, cmd.Stderr = b.env, &stderr
+		err := cmd.Run()
+		require.Equal(t, code, cmd.ProcessState.ExitCode(), "%s: %v: %s", args, err, stderr.String())
+		if code == 125 {
+			require.Contains(t, stderr.String(), "file already closed", args)
+		}
+	}
+}

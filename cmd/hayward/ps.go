@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"slices"
 	"strings"
 	"time"
 
@@ -29,11 +28,13 @@ func (a *app) psCommand() *cobra.Command {
 		Short:   "List subagents",
 		Long: `List the subagents that are queued, starting or running, oldest first.
 
-With --watch the list is shown anew at each change, on a terminal in place; with
---json it is then one object a line.`,
+With --tree they are below their session and prompt, and nested ones below the
+subagent that asked for them. With --watch the list is shown anew at each change,
+on a terminal in place; with --json it is then one object a line.`,
 		Example: `  hayward ps
   hayward ps -a --since 1h
   hayward ps -w
+  hayward ps --tree --since 10m
   hayward wait $(hayward ps -q --session build)
   hayward ps --json | jq '.subagents[].command_line'`,
 		Args: cobra.NoArgs,
@@ -44,7 +45,7 @@ With --watch the list is shown anew at each change, on a terminal in place; with
 	flags.BoolVarP(&f.all, "all", "a", false, "the finished ones too")
 	flags.BoolVarP(&f.quiet, "quiet", "q", false, "ids only")
 	flags.BoolVarP(&f.watch, "watch", "w", false, "show it anew at each change")
-	flags.BoolVar(&f.tree, "tree", false, "below the subagent that asked for them")
+	flags.BoolVar(&f.tree, "tree", false, "by session and prompt, and below the subagent that asked for them")
 	flags.DurationVar(&f.since, "since", 0, "and the finished ones that ended at most that long ago")
 	return cmd
 }
@@ -90,38 +91,12 @@ func (a *app) showList(list events.ListActiveReply, f psFlags) error {
 }
 
 func listTable(list events.ListActiveReply, f psFlags) *table {
+	if f.tree {
+		return treeTable(list.Subagents)
+	}
 	t := &table{header: snapshotHeader}
-	if !f.tree {
-		for _, s := range list.Subagents {
-			t.addSnapshot(s, "")
-		}
-		return t
+	for _, s := range list.Subagents {
+		t.addSnapshot(s, "")
 	}
-	addTree(t, list.Subagents)
 	return t
-}
-
-// addTree adds each subagent below the one that asked for it. One whose parent
-// is not listed is a root.
-func addTree(t *table, all []events.Snapshot) {
-	children := make(map[string][]events.Snapshot)
-	for _, s := range all {
-		parent := s.ParentID
-		if !slices.ContainsFunc(all, func(p events.Snapshot) bool { return p.SubagentID == parent }) {
-			parent = ""
-		}
-		children[parent] = append(children[parent], s)
-	}
-	var add func(parent string, depth int)
-	add = func(parent string, depth int) {
-		for _, s := range children[parent] {
-			prefix := ""
-			if depth > 0 {
-				prefix = strings.Repeat("  ", depth-1) + "└ "
-			}
-			t.addSnapshot(s, prefix)
-			add(s.SubagentID, depth+1)
-		}
-	}
-	add("", 0)
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -89,7 +90,19 @@ func (a *app) query(ctx context.Context, cmd *cobra.Command, f queryFlags, ids [
 		return c.done(err)
 	}
 	a.warn(cmd, reply.Warnings)
+	reply.Snapshots, reply.Unknown = distinct(reply.Snapshots, func(s events.Snapshot) string { return s.SubagentID }), distinct(reply.Unknown, strings.Clone)
 	return c.done(a.showQuery(cmd, reply))
+}
+
+// distinct leaves out what is there before: an id, its ending and a name may be
+// of the same subagent.
+func distinct[T any](list []T, key func(T) string) []T {
+	seen := make(map[string]bool, len(list))
+	return slices.DeleteFunc(list, func(v T) bool {
+		again := seen[key(v)]
+		seen[key(v)] = true
+		return again
+	})
 }
 
 // queryPages asks for more ids than one query takes. Waiting for all is waiting

@@ -11,7 +11,8 @@ The verbs talk to a daemon that starts by itself when it is needed and leaves
 when nobody has needed it for 15 minutes. Closing a terminal ends nothing.
 
 Where an ID is asked for, a subagent's name or the last four or more characters
-of its id will do.`
+of its id will do. What looks like a whole id is one, else a name counts before
+the end of an id; of several with one name, the one that is not finished.`
 
 const rootExamples = `  hayward spawn -- make test
   hayward spawn --detach --name docs -- make docs
@@ -26,6 +27,9 @@ const (
 	groupSee   = "see"
 	groupOwner = "owner"
 )
+
+// extraCommands are those of special builds.
+var extraCommands []func(*app) *cobra.Command
 
 func (a *app) rootCommand() *cobra.Command {
 	root := &cobra.Command{
@@ -46,18 +50,33 @@ func (a *app) rootCommand() *cobra.Command {
 		&cobra.Group{ID: groupSee, Title: "Look:"},
 		&cobra.Group{ID: groupOwner, Title: "The daemon and this program:"},
 	)
-	root.SetHelpCommandGroupID(groupOwner)
-	root.SetCompletionCommandGroupID(groupOwner)
 	for group, commands := range map[string][]*cobra.Command{
-		groupWork:  {a.spawnCommand(), a.runCommand(), a.waitCommand(), a.cancelCommand()},
-		groupSee:   {a.queryCommand(), a.psCommand(), a.completionsCommand(), a.outstandingCommand(), a.logsCommand(), a.transcriptCommand(), a.inspectCommand()},
-		groupOwner: {a.serveCommand(), a.shutdownCommand(), a.doctorCommand(), a.loadCommand(), a.versionCommand()},
+		groupWork: {
+			a.withSettings(a.spawnCommand()), a.withSettings(a.runCommand()), a.waitCommand(),
+			a.withSettings(a.cancelCommand()), a.rmCommand(), a.pruneCommand(),
+		},
+		groupSee: {
+			a.queryCommand(), a.psCommand(), a.withSettings(pointToCompletion(a.completionsCommand())),
+			a.withSettings(a.outstandingCommand()), a.logsCommand(), a.transcriptCommand(), a.inspectCommand(),
+		},
+		groupOwner: {
+			a.serveCommand(), a.shutdownCommand(), a.configCommand(), a.doctorCommand(), a.loadCommand(),
+			a.completionCommand(), a.versionCommand(),
+		},
 	} {
 		for _, c := range commands {
 			c.GroupID = group
 			root.AddCommand(c)
 		}
 	}
-	root.AddCommand(a.manCommand(), a.loadClientCommand())
+	root.AddCommand(a.loadClientCommand())
+	for _, extra := range extraCommands {
+		root.AddCommand(extra(a))
+	}
+	root.CompletionOptions.DisableDefaultCmd = true // completion is ours
+	help := a.helpCommand()
+	help.GroupID = groupOwner
+	root.SetHelpCommand(help)
+	a.completeFlags(root)
 	return root
 }

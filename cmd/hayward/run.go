@@ -28,7 +28,8 @@ The exit code is 0 when all completed, 1 when some did not, 2 for a bad plan,
 		Example: `  hayward run plan.toml
   hayward run -j 4 --json plan.toml`,
 		Args: cobra.ExactArgs(1),
-		RunE: a.rawVerb(func(ctx context.Context, _ *cobra.Command, args []string) error {
+		RunE: a.rawVerb(func(ctx context.Context, cmd *cobra.Command, args []string) error {
+			a.warn(cmd, a.settings.Warnings())
 			return a.runPlan(ctx, plan.Flags{Path: args[0], Jobs: jobs}, noDaemon)
 		}),
 		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
@@ -50,7 +51,7 @@ func (a *app) runPlan(ctx context.Context, f plan.Flags, noDaemon bool) error {
 		if c, err = a.reach(ctx, noDaemon); err != nil {
 			return nil, err
 		}
-		return planRunner{c.Client}, nil
+		return planRunner{c.Client, a.applySandbox}, nil
 	}, plan.Stdio{Out: a.stdout, Err: a.stderr})
 	a.began = true // it has said everything itself
 	if c != nil {
@@ -63,7 +64,11 @@ func (a *app) runPlan(ctx context.Context, f plan.Flags, noDaemon bool) error {
 
 // planRunner is the client as a run uses it: a run keeps what it was told, so a
 // reply is acknowledged as soon as it is here.
-type planRunner struct{ c *client.Client }
+type planRunner struct {
+	c *client.Client
+	// defaults gives a spawn what is configured and the plan leaves open.
+	defaults func(*events.Spawn)
+}
 
 var _ plan.Runner = planRunner{}
 
@@ -78,6 +83,7 @@ func taken[T any](ctx context.Context, r client.Reply[T], err error) (T, error) 
 }
 
 func (p planRunner) Spawn(ctx context.Context, s events.Spawn) (events.SpawnReply, error) {
+	p.defaults(&s)
 	r, err := p.c.Spawn(ctx, s)
 	return taken(ctx, r, err)
 }

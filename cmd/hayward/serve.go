@@ -2,26 +2,25 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"io"
 	"os"
 	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 
+	"github.com/hayward-dev/hayward/config"
 	"github.com/hayward-dev/hayward/events"
-	"github.com/hayward-dev/hayward/internal/daemon"
-	"github.com/hayward-dev/hayward/internal/deadlines"
 )
 
-// serveFlags are the flags of serve.
+// serveFlags are the flags of serve that are no keys of the configuration.
 type serveFlags struct {
-	options daemon.Options
-	level   string
-	readyFD int
+	idle     time.Duration
+	onDemand bool
+	readyFD  int
 }
 
 func (a *app) serveCommand() *cobra.Command {
@@ -31,77 +30,67 @@ func (a *app) serveCommand() *cobra.Command {
 		Short: "Run the daemon in the foreground",
 		Long: `Run the daemon in the foreground until SIGINT or SIGTERM.
 
-Other verbs start a daemon by themselves, so this is for service managers and for
-settings of your own. It ends its subagents before it leaves, unless --handover
-leaves them running for the next daemon. Its log is on stderr.`,
+Other verbs start a daemon by themselves, so this is for service managers. It ends
+its subagents before it leaves, unless --handover leaves them running for the next
+daemon. Its log is on stderr.
+
+Each flag but --idle is a key of the configuration as well, see: hayward config
+show. What is in force, and where it comes from, says: hayward doctor.`,
 		Example: `  hayward serve
   hayward serve --max-per-session 8 --max-total 64
   hayward serve --tcp 127.0.0.1:4222 --handover`,
 		Args: cobra.NoArgs,
-		RunE: a.verb(func(ctx context.Context, _ *cobra.Command, _ []string) error { return a.serve(ctx, f) }),
+		RunE: a.verb(func(ctx context.Context, cmd *cobra.Command, _ []string) error { return a.serve(ctx, cmd, f) }),
 	}
 	flags := cmd.Flags()
-	flags.DurationVar(&f.options.Idle, "idle", 0, "leave after that long without a request and a live subagent (0: never)")
-	flags.StringVar(&f.options.TCP, "tcp", "", "listen on `HOST:PORT` as well, for other NATS clients")
-	for _, l := range f.limits() {
-		flags.IntVar(l.value, l.name, 0, l.usage+" (0: the default)")
+	flags.DurationVar(&f.idle, "idle", 0, "leave after that long without a request and a live subagent (0: never)")
+	for _, k := range config.Keys {
+		if k.Scope == config.ScopeDaemon && k.Flag != "" {
+			addFlag(flags, k)
+		}
 	}
-	flags.Var(byteSize{&f.options.MaxMemory}, "max-memory", "memory of a subagent whose spawn names no bound (default: no bound)")
-	for _, d := range deadlines.All {
-		flags.DurationVar(d.Of(&f.options.Deadlines), d.Name, 0, fmt.Sprintf("deadline: %s (0: %s)", d.Bounds, d.Default))
-	}
-	flags.BoolVar(&f.options.SyncAlways, "sync-always", false, "make every record survive a power cut")
-	flags.BoolVar(&f.options.Handover, "handover", false, "leave subagents running at the end, for the next daemon")
-	flags.StringVar(&f.level, "log-level", "info", "debug, info, warn or error")
+	flags.BoolVar(&f.onDemand, "on-demand", false, "leave when idle, as configured")
 	flags.IntVar(&f.readyFD, "ready-fd", 0, "descriptor to say on that the daemon is ready, or why it is not")
-	if err := flags.MarkHidden("ready-fd"); err != nil {
-		panic(err) // the flag is defined above
+	for _, hidden := range []string{"on-demand", "ready-fd"} {
+		if err := flags.MarkHidden(hidden); err != nil {
+			panic(err) // the flag is defined above
+		}
 	}
 	return cmd
 }
 
-// limitFlag is a flag for one limit.
-type limitFlag struct {
-	name, usage string
-	value       *int
-}
-
-func (f *serveFlags) limits() []limitFlag {
-	l := &f.options.Limits
-	return []limitFlag{
-		{"max-per-session", "subagents of one session that run at once", &l.PerSession},
-		{"max-total", "subagents that run at once", &l.Total},
-		{"max-queued", "subagents that wait for a place", &l.QueueLength},
-		{"max-depth", "how deep subagents may be nested", &l.Depth},
+// addFlag adds the flag of a key.
+func addFlag(flags *pflag.FlagSet, k *config.Key) {
+	about := k.About
+	if k.Default != "" && k.Kind != config.KindBool {
+		about += " (default " + k.Default + ")"
+	}
+	switch {
+	case k == config.BusSync:
+		flags.Bool(k.Flag, false, "make every record survive a power cut")
+	case k.Kind == config.KindBool:
+		flags.Bool(k.Flag, false, about)
+	case k.Kind == config.KindInt:
+		flags.Int(k.Flag, 0, about)
+	case k.Kind == config.KindCounts:
+		flags.StringToInt(k.Flag, nil, about+" (repeatable)")
+	case k.Kind == config.KindSize:
+		flags.Var(byteSize{new(int64)}, k.Flag, about)
+	case k.Kind == config.KindDuration:
+		flags.Duration(k.Flag, 0, about)
+	default:
+		flags.String(k.Flag, "", about)
 	}
 }
 
-// check refuses negative numbers.
-func (f *serveFlags) check() error {
-	for _, l := range f.limits() {
-		if *l.value < 0 {
-			return usage("--%s must not be negative", l.name)
-		}
-	}
-	for _, d := range deadlines.All {
-		if *d.Of(&f.options.Deadlines) < 0 {
-			return usage("--%s must not be negative", d.Name)
-		}
-	}
-	if f.options.Idle < 0 {
-		return usage("--idle must not be negative")
-	}
-	return nil
-}
-
-func (a *app) serve(ctx context.Context, f serveFlags) error {
+func (a *app) serve(ctx context.Context, cmd *cobra.Command, f serveFlags) error {
 	var ready *os.File
 	if f.readyFD > 0 {
 		ready = os.NewFile(uintptr(f.readyFD), "ready")
 		syscall.CloseOnExec(f.readyFD)
 		defer ready.Close()
 	}
-	err := a.serveUntil(ctx, f, ready)
+	err := a.serveUntil(ctx, cmd, f, ready)
 	if ready != nil && err != nil {
 		// Whoever started this may be gone, and the log has it as well.
 		if b, encodeErr := events.MarshalRecord(events.AsError(err)); encodeErr == nil {
@@ -111,20 +100,39 @@ func (a *app) serve(ctx context.Context, f serveFlags) error {
 	return err
 }
 
-func (a *app) serveUntil(ctx context.Context, f serveFlags, ready *os.File) error {
-	level, err := zapcore.ParseLevel(f.level)
+func (a *app) serveUntil(ctx context.Context, cmd *cobra.Command, f serveFlags, ready *os.File) error {
+	// A daemon serves clients in every directory: no project's file counts, nor
+	// does its environment.
+	sources, err := a.sources("")
 	if err != nil {
-		return usage("--log-level: %w", err)
-	}
-	if err := f.check(); err != nil {
 		return err
 	}
-	o := f.options
+	sources.Getenv = nil
+	if a.settings, err = config.Load(sources); err != nil {
+		return settingsError(err)
+	}
+	if err := a.takeFlags(cmd, config.ScopeDaemon); err != nil {
+		return err
+	}
+	if f.idle < 0 {
+		return usage("--idle must not be negative")
+	}
+	level, err := zapcore.ParseLevel(a.settings.String(config.DaemonLogLevel))
+	if err != nil {
+		return usage("daemon.log_level: %w", err)
+	}
+	o := a.daemonOptions()
 	if o.Paths, err = a.paths(); err != nil {
 		return err
 	}
-	o.Version = buildVersion()
+	o.Idle, o.TCP, o.Handover = f.idle, a.settings.String(config.DaemonTCP), a.settings.Bool(config.DaemonHandover)
+	if f.onDemand {
+		o.Idle = a.settings.Duration(config.DaemonIdle)
+	}
 	o.Log = newLog(a.stderr, level)
+	for _, w := range a.settings.Warnings() {
+		o.Log.Warn(w)
+	}
 	o.Ready = func() {
 		if ready == nil {
 			return

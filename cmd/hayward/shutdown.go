@@ -79,14 +79,22 @@ func (a *app) shutdown(ctx context.Context, cmd *cobra.Command, r events.Shutdow
 	case !result.Running:
 		a.say("%s: no daemon was running", cmd.CommandPath())
 	case r.Handover:
-		a.say("%s: the daemon has left; %d subagents go on", cmd.CommandPath(), result.Left)
+		a.say("%s: the daemon has left; %s", cmd.CommandPath(), counted(result.Left, "subagent goes on", "subagents go on"))
 	default:
-		a.say("%s: the daemon has left; %d subagents were ended", cmd.CommandPath(), result.Ended)
+		a.say("%s: the daemon has left; %s", cmd.CommandPath(), counted(result.Ended, "subagent was ended", "subagents were ended"))
 	}
 	if result.Left > 0 && !r.Handover {
-		return events.Errorf(events.CodeTimeout, events.LayerCoordinator, "%d subagents did not end in time", result.Left)
+		return events.Errorf(events.CodeTimeout, events.LayerCoordinator, "%s did not end in time", counted(result.Left, "subagent", "subagents"))
 	}
 	return nil
+}
+
+// counted is n with the words for one or for several.
+func counted(n int, one, several string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, several)
 }
 
 // awaitUnlocked waits until no daemon holds the state.

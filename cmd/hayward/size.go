@@ -4,6 +4,8 @@ import (
 	"fmt"
 
 	units "github.com/docker/go-units"
+
+	"github.com/hayward-dev/hayward/config"
 )
 
 // byteSize is a flag value such as 512M or 2GiB; units are powers of 1024.
@@ -14,7 +16,7 @@ func (b byteSize) String() string {
 	if b.bytes == nil || *b.bytes <= 0 {
 		return ""
 	}
-	return units.BytesSize(float64(*b.bytes))
+	return config.Size(*b.bytes)
 }
 
 // Set implements pflag.Value.

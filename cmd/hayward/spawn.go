@@ -7,10 +7,10 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/hayward-dev/hayward/config"
 	"github.com/hayward-dev/hayward/events"
 )
 
@@ -22,7 +22,10 @@ The first Ctrl-C ends it gracefully, the second kills it; either way hayward
 returns once every process of it is gone. When the terminal is closed it goes on.
 
 With --detach it runs in the background and its id is printed at once.
-With --json the object with the result is all that is printed.`
+With --json the object with the result is all that is printed.
+
+The defaults of --session, --sandbox, --isolation, --max-runtime and --idle-timeout
+can be configured, see: hayward config show --origin`
 
 const spawnExamples = `  hayward spawn -- go test ./...
   hayward spawn --json -- sh -c 'echo hi'
@@ -35,23 +38,18 @@ const spawnExamples = `  hayward spawn -- go test ./...
 type spawnFlags struct {
 	session     string
 	parent      string
+	reopen      bool
 	name        string
 	kind        string
 	prompt      string
 	description string
 	detach      bool
-	sandbox     string
-	bestEffort  bool
-	isolation   string
 	workspace   string
 	addDirs     []string
 	cwd         string
 	env         []string
 	labels      []string
 	inputs      []string
-	maxRuntime  time.Duration
-	maxMemory   int64
-	idleTimeout time.Duration
 	id          string
 	noDaemon    bool
 }
@@ -74,31 +72,35 @@ func (a *app) spawnCommand() *cobra.Command {
 	flags.SetInterspersed(false) // what follows the command is the command's
 	flags.StringVar(&f.session, "session", "", "session that owns it (default $HAYWARD_SESSION, else default)")
 	flags.StringVar(&f.parent, "parent-prompt", "", "prompt of the session that it belongs to")
+	flags.BoolVar(&f.reopen, "reopen", false, "open --parent-prompt again if it was cancelled")
 	flags.StringVar(&f.name, "name", "", "name, unique among what runs in the session")
 	flags.StringVar(&f.kind, "type", "", "subagent type (default: command)")
 	flags.StringVar(&f.prompt, "prompt", "", "prompt: `TEXT`, @FILE, or - for stdin; a command reads it on stdin")
 	flags.StringVar(&f.description, "description", "", "what it is for, in a few words")
 	flags.BoolVarP(&f.detach, "detach", "d", false, "run in the background and print the id")
 	flags.BoolVar(&f.detach, "background", false, "the same as --detach")
-	flags.StringVar(&f.sandbox, "sandbox", "", "sandbox profile (default $HAYWARD_SANDBOX, else workspace)")
-	flags.BoolVar(&f.bestEffort, "sandbox-best-effort", false, "go on with what the kernel can enforce")
-	flags.StringVar(&f.isolation, "isolation", "", "file space: none or worktree (default none)")
+	flags.String("sandbox", "", "sandbox profile (default $HAYWARD_SANDBOX, else workspace)")
+	flags.Bool("sandbox-best-effort", false, "go on with what the kernel can enforce")
+	flags.String("isolation", "", "file space: none or worktree (default none)")
 	flags.StringVar(&f.workspace, "workspace", "", "`DIR` that it may write (default: the git repository around the cwd, else the cwd)")
 	flags.StringArrayVar(&f.addDirs, "add-dir", nil, "further `DIR` that it may write (repeatable)")
 	flags.StringVar(&f.cwd, "cwd", "", "`DIR` to run in (default: this one)")
 	flags.StringArrayVar(&f.env, "env", nil, "`K=V` to set, or K to take from here (repeatable)")
 	flags.StringArrayVar(&f.labels, "label", nil, "`K=V` to select it by (repeatable)")
 	flags.StringArrayVar(&f.inputs, "input", nil, "`NAME=ID` of a finished subagent whose output is the file in $HAYWARD_INPUT_NAME (repeatable)")
-	flags.DurationVar(&f.maxRuntime, "max-runtime", 0, "end it after that long")
-	f.maxMemory = -1 // not given
-	flags.Var(byteSize{&f.maxMemory}, "max-memory", "end it when its processes use more memory than that, such as 512M (0: no bound)")
-	flags.DurationVar(&f.idleTimeout, "idle-timeout", 0, "end it after that long without output")
+	flags.Duration("max-runtime", 0, "end it after that long")
+	flags.Var(byteSize{new(int64)}, "max-memory", "end it when its processes use more memory than that, such as 512M (0: no bound)")
+	flags.Duration("idle-timeout", 0, "end it after that long without output")
 	flags.StringVar(&f.id, "id", "", "its id, a UUID (default: a new one)")
 	flags.BoolVar(&f.noDaemon, "no-daemon", false, "run without a daemon; nothing is kept")
 	return cmd
 }
 
 func (a *app) spawn(ctx context.Context, cmd *cobra.Command, f spawnFlags, command []string) error {
+	if err := a.takeFlags(cmd, config.ScopeClient); err != nil {
+		return err
+	}
+	a.warn(cmd, a.settings.Warnings())
 	request, err := a.spawnRequest(f, command)
 	if err != nil {
 		return err
@@ -125,6 +127,7 @@ func (a *app) spawnDetached(ctx context.Context, cmd *cobra.Command, request eve
 	}
 	request.RunInBackground = true
 	reply, err := c.Spawn(ctx, request)
+	err = a.explainProfile(err)
 	if err == nil {
 		a.warn(cmd, reply.Value.Warnings)
 		if a.json {
@@ -140,25 +143,13 @@ func (a *app) spawnDetached(ctx context.Context, cmd *cobra.Command, request eve
 func (a *app) spawnRequest(f spawnFlags, command []string) (events.Spawn, error) {
 	s := events.Spawn{
 		ParentSessionID: a.session(f.session), ID: f.id, Name: f.name, Description: f.description,
-		SubagentType: f.kind, Command: command, ParentPromptID: f.parent, Isolation: f.isolation,
-		Sandbox: f.sandbox, SandboxBestEffort: f.bestEffort,
-		MaxRuntimeMS: milliseconds(f.maxRuntime), IdleTimeoutMS: milliseconds(f.idleTimeout),
+		SubagentType: f.kind, Command: command, ParentPromptID: f.parent, Reopen: f.reopen,
 	}
 	if len(command) == 0 && f.kind == "" {
 		return s, events.Errorf(events.CodeMissingCommand, events.LayerGate, "there is no command").
 			WithRemedy("put it behind --, as in: hayward spawn -- make test")
 	}
-	if s.Sandbox == "" {
-		s.Sandbox = a.getenv("HAYWARD_SANDBOX")
-	}
-	if f.maxMemory >= 0 {
-		s.MaxMemoryBytes = &f.maxMemory
-	}
-	for flag, d := range map[string]time.Duration{"--max-runtime": f.maxRuntime, "--idle-timeout": f.idleTimeout} {
-		if d < 0 {
-			return s, usage("%s must not be negative", flag)
-		}
-	}
+	a.applySpawn(&s)
 	var err error
 	if s.Env, err = a.explicitEnv(f.env); err != nil {
 		return s, err

@@ -221,3 +221,8 @@ func TestOutputThatIsNotTakenIsNotAcknowledged(t *testing.T) {
 	require.Equal(t, 125, code)
 	require.Zero(t, b.s.Acks())
 }
+
+// refuser answers every request with an error.
+func refuser(e *events.Error) fakeservice.Handler {
+	return func(r *fakeservice.Request) { r.Refuse(e) }
+}

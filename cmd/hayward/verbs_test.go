@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/spf13/cobra"
 	"github.com/stretchr/testify/require"
 
 	"github.com/hayward-dev/hayward/events"
@@ -276,17 +275,36 @@ func TestTablesAreTheSameWhenPiped(t *testing.T) {
 }
 
 func TestTreeOfSubagents(t *testing.T) {
-	all := []events.Snapshot{
-		{SubagentID: "1", Name: "root"}, {SubagentID: "2", Name: "other", ParentID: "gone"},
-		{SubagentID: "3", Name: "leaf", ParentID: "4"}, {SubagentID: "4", Name: "node", ParentID: "1"},
+	snapshot := func(id, name, parent, session, prompt string) events.Snapshot {
+		return events.Snapshot{SubagentID: id, Name: name, ParentID: parent, ParentSessionID: session, ParentPromptID: prompt}
 	}
-	tab := &table{header: snapshotHeader}
-	addTree(tab, all)
-	var names []string
+	tab := treeTable([]events.Snapshot{
+		snapshot("1", "root", "", "S", "p"), snapshot("2", "other", "gone", "S", "p"), snapshot("3", "leaf", "4", "S", "p"),
+		snapshot("4", "node", "1", "S", "p"), snapshot("5", "", "", "T", ""), snapshot("6", "last", "", "S", "q"),
+	})
+	var lines []string
 	for _, row := range tab.rows {
-		names = append(names, row[1])
+		lines = append(lines, row[0])
 	}
-	require.Equal(t, []string{"root", "└ node", "  └ leaf", "other"}, names)
+	require.Equal(t, []string{
+		"session S",
+		"├ prompt p",
+		"│ ├ 1 root",
+		"│ │ └ 4 node",
+		"│ │   └ 3 leaf",
+		"│ └ 2 other",
+		"└ prompt q",
+		"  └ 6 last",
+		"session T",
+		"└ 5",
+	}, lines)
+
+	b := newBench(t)
+	b.ended(events.Spawn{Name: "over", Command: []string{"exit", "3"}, ParentPromptID: "turn"})
+	b.accept(events.Spawn{Name: "live", Command: []string{"gentle"}, ParentPromptID: "turn"})
+	r := b.run("ps", "--tree", "--since", "1h")
+	require.Regexp(t, `(?m)^session default\n└ prompt turn\n  ├ [0-9a-f]{8} over +failed +3 .*\n  └ [0-9a-f]{8} live +running +- `, r.stdout)
+	require.NotContains(t, b.run("ps", "--tree").stdout, "over")
 }
 
 func TestNarrowTerminals(t *testing.T) {
@@ -295,44 +313,6 @@ func TestNarrowTerminals(t *testing.T) {
 	require.Equal(t, "A  B\n1  longer…\n", tab.render(10, false))
 	require.Equal(t, "a\nb\n", fit("a\nb\n", 3))
 	require.Equal(t, "a\n… and 3 more\n", fit("a\nb\nc\nd\n", 3))
-}
-
-func TestEveryVerbHasHelp(t *testing.T) {
-	b := newIdleBench(t)
-	var verbs []string
-	for _, cmd := range (&app{environ: b.env}).rootCommand().Commands() {
-		require.NotEmpty(t, cmd.Short, cmd.Name())
-		require.NotEmpty(t, cmd.Example, cmd.Name())
-		verbs = append(verbs, cmd.Name())
-		r := b.run(cmd.Name(), "--help")
-		require.Zero(t, r.code)
-		require.Contains(t, r.stdout, "Examples:")
-	}
-	require.ElementsMatch(t, strings.Fields("spawn run wait cancel query ps completions outstanding logs transcript inspect serve shutdown doctor version man"), verbs)
-	require.Zero(t, b.run("completion", "bash").code)
-	require.Equal(t, 2, b.run("nonsense").code)
-	require.Equal(t, 2, b.run("ps", "positional").code)
-
-	pages := filepath.Join(b.dir, "man")
-	require.Zero(t, b.run("man", pages).code)
-	require.FileExists(t, filepath.Join(pages, "hayward-spawn.1"))
-}
-
-func TestCompletionOfIDsStartsNoDaemon(t *testing.T) {
-	idle := newIdleBench(t)
-	r := idle.run(cobra.ShellCompRequestCmd, "wait", "")
-	require.Zero(t, r.code)
-	require.NoDirExists(t, filepath.Join(idle.dir, "state"))
-
-	b := newBench(t)
-	a := b.accept(events.Spawn{Name: "live", Command: []string{"gentle"}})
-	b.ended(events.Spawn{Name: "over", Command: []string{"echo"}})
-	r = b.run(cobra.ShellCompRequestCmd, "logs", "")
-	require.Contains(t, r.stdout, "live\trunning gentle\n")
-	require.Contains(t, r.stdout, a.ID())
-	require.Contains(t, r.stdout, "over\t")
-	require.NotContains(t, b.run(cobra.ShellCompRequestCmd, "cancel", "").stdout, "over")
-	require.NotContains(t, b.run(cobra.ShellCompRequestCmd, "logs", "ov").stdout, "live")
 }
 
 func TestDoctor(t *testing.T) {

@@ -3,12 +3,10 @@ package main
 import (
 	"context"
 	"fmt"
-	"os"
 	"runtime"
 	"runtime/debug"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/cobra/doc"
 
 	"github.com/hayward-dev/hayward/events"
 )
@@ -74,28 +72,6 @@ func (a *app) versionCommand() *cobra.Command {
 				return a.printJSON(thisVersion())
 			}
 			return a.printf("%s\n", versionLine())
-		}),
-	}
-}
-
-func (a *app) manCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:     "man DIR",
-		Short:   "Write the manual pages into a directory",
-		Example: "  hayward man ./man",
-		Hidden:  true,
-		Args:    cobra.ExactArgs(1),
-		RunE: a.verb(func(_ context.Context, cmd *cobra.Command, args []string) error {
-			if err := os.MkdirAll(args[0], 0o755); err != nil {
-				return fmt.Errorf("write the manual pages: %w", err)
-			}
-			root := cmd.Root()
-			root.DisableAutoGenTag = true // the same source gives the same pages
-			header := &doc.GenManHeader{Title: "HAYWARD", Section: "1", Source: "hayward " + buildVersion(), Manual: "Hayward"}
-			if err := doc.GenManTree(root, header, args[0]); err != nil {
-				return fmt.Errorf("write the manual pages: %w", err)
-			}
-			return nil
 		}),
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"crypto/subtle"
 	"encoding/hex"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -23,6 +24,9 @@ const (
 	// responseTime is how long a child may take to answer a control message: stdin
 	// is answered once the command took it.
 	responseTime = 10 * time.Minute
+
+	// maxRevoked is how many ended children are remembered.
+	maxRevoked = 1024
 )
 
 type tokenHash [sha256.Size]byte
@@ -36,6 +40,7 @@ type access struct {
 	mu       sync.Mutex
 	client   *tokenHash
 	granted  map[string]tokenHash  // by child id
+	revoked  []string              // the latest ids that were revoked, at most maxRevoked
 	bridges  map[uint64]*bridge    // open bridge connections by the server's id
 	children map[string]*childConn // children with an open connection, by id
 }
@@ -86,6 +91,9 @@ func (a *access) grant(id, hash string) error {
 func (a *access) revoke(id string) []*bridge {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	if _, known := a.granted[id]; known {
+		a.revoked = append(a.revoked[max(0, len(a.revoked)-maxRevoked+1):], id)
+	}
 	delete(a.granted, id)
 	c := a.children[id]
 	if c == nil {
@@ -96,6 +104,20 @@ func (a *access) revoke(id string) []*bridge {
 		list = append(list, b)
 	}
 	return list
+}
+
+// refusedLate reports whether a line of the server's log is about the log-in of
+// a child that has ended: one that is over at once may end while it connects.
+func (a *access) refusedLate(line string) bool {
+	_, user, found := strings.Cut(line, natsd.ErrAuthentication.Error()+` - User "`)
+	if !found {
+		return false
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	user = strings.TrimSuffix(user, `"`)
+	_, live := a.granted[user]
+	return !live && slices.Contains(a.revoked, user)
 }
 
 func (a *access) drained(id string) <-chan struct{} {

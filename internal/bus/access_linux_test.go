@@ -8,6 +8,8 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/stretchr/testify/require"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
 
 	"github.com/hayward-dev/hayward/events"
 )
@@ -200,6 +202,12 @@ func TestRefusedCredentials(t *testing.T) {
 	}
 	require.NoError(t, f.tryChild(t, id, "right"))
 	require.NoError(t, f.tryClient(t, ClientUser, "secret"))
+	require.NotZero(t, f.refusals(zap.ErrorLevel))
+}
+
+// refusals counts the lines of the log about refused log-ins.
+func (f *fixture) refusals(level zapcore.Level) int {
+	return f.logs.FilterMessageSnippet("authentication error").FilterLevelExact(level).Len()
 }
 
 func (f *fixture) tryChild(t *testing.T, user, token string) error {
@@ -232,6 +240,8 @@ func TestRevoke(t *testing.T) {
 	await(t, "the end of the connection", p.disconnected)
 	await(t, "the end of the bridge", drained)
 	require.ErrorIs(t, f.tryChild(t, id, "token of "+id), nats.ErrAuthorization)
+	require.Zero(t, f.refusals(zap.ErrorLevel), "a child that has ended may come late")
+	require.NotZero(t, f.refusals(zap.DebugLevel))
 	require.NoError(t, other.FlushTimeout(deadline), "another child's connection lives")
 
 	// A new grant lets the same connection back in: it never gave up.
@@ -274,4 +284,18 @@ func TestReplyAllowed(t *testing.T) {
 	} {
 		require.Equalf(t, c.want, ReplyAllowed(c.principal, c.reply), "%s to %q", c.principal, c.reply)
 	}
+}
+
+func TestInterested(t *testing.T) {
+	f := start(t, nil)
+	id, p := f.child(t)
+	subject := events.ChildInbox(id) + ".x"
+	require.False(t, f.Interested(subject))
+	sub, err := p.SubscribeSync(events.ChildInbox(id) + ".*")
+	require.NoError(t, err)
+	require.NoError(t, p.Flush())
+	require.True(t, f.Interested(subject))
+	require.NoError(t, sub.Unsubscribe())
+	require.NoError(t, p.Flush())
+	require.False(t, f.Interested(subject))
 }

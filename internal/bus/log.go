@@ -17,6 +17,8 @@ type serverLog struct {
 	log *zap.Logger
 	// onWriteError is told when a stream stopped taking writes.
 	onWriteError func(error)
+	// expected tells the errors that are none.
+	expected func(line string) bool
 
 	mu       sync.Mutex
 	fatalErr error
@@ -44,6 +46,10 @@ func (l *serverLog) Warnf(format string, args ...any) {
 // Errorf implements the server's Logger.
 func (l *serverLog) Errorf(format string, args ...any) {
 	line := fmt.Sprintf(format, args...)
+	if l.expected(line) {
+		l.log.Debug(line)
+		return
+	}
 	l.log.Error(line)
 	l.watch(line)
 }

@@ -146,7 +146,7 @@ func Start(ctx context.Context, opts Options) (*Server, error) {
 	}
 	s.nats = ns
 	s.ctx, s.stop = context.WithCancel(context.Background())
-	log := &serverLog{log: s.log.Named("nats"), onWriteError: s.store.failed}
+	log := &serverLog{log: s.log.Named("nats"), onWriteError: s.store.failed, expected: s.access.refusedLate}
 	ns.SetLoggerV2(log, false, false, false)
 	ns.Start()
 	if err := s.ready(ctx, log); err != nil {
@@ -242,6 +242,11 @@ func (s *Server) asyncError(nc *nats.Conn, sub *nats.Subscription, err error) {
 // Dropped counts the messages that our own subscriptions lost because they were
 // read too slowly. It should be 0.
 func (s *Server) Dropped() int64 { return s.drops.total() }
+
+// Interested reports whether anybody listens on the subject.
+func (s *Server) Interested(subject string) bool {
+	return s.nats.GlobalAccount().SubscriptionInterest(subject)
+}
 
 // SetClientToken sets the one credential of clients. Connections that exist
 // keep their rights.

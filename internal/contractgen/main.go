@@ -1,7 +1,8 @@
 // Command contractgen derives what outsiders need of the wire contract from
 // package events, its comments included: the JSON Schemas of the six requests
-// and their replies (events/schemas) and docs/contract.md. Both are checked in;
-// a test of this package fails when they are stale.
+// and their replies (events/schemas) and docs/contract.md; and from the table of
+// package config docs/configuration.md. All are checked in; a test of this
+// package fails when they are stale.
 package main
 
 import (
@@ -58,6 +59,7 @@ func generate(eventsDir string) (map[string][]byte, error) {
 		return nil, fmt.Errorf("derive the schemas: %w", err)
 	}
 	files["docs/contract.md"] = contract(src)
+	files["docs/configuration.md"] = configuration()
 	return files, nil
 }
 

@@ -25,9 +25,16 @@ const (
 	FeedPublished Point = "feed-published" // a state was published
 	AnswerSent    Point = "answer-sent"    // an answer went out, not acknowledged
 	AckTaken      Point = "ack-taken"      // a reader acknowledged, not durable
+	GateWritten   Point = "gate-written"   // a cancelled prompt's gate is written, nobody was told
+	Condemned     Point = "condemned"      // a run directory is to go, its record is there
+	RecordDeleted Point = "record-deleted" // the record is gone, the run directory is not
+	Purged        Point = "purged"         // both are gone, the loop does not know
 )
 
-// All lists every point: a test visits each.
+// Removal lists the points that only a removal passes, in their order.
+var Removal = []Point{Condemned, RecordDeleted, Purged}
+
+// All lists every point of a subagent's life up to its end: a test visits each.
 var All = []Point{
 	SpecWritten, RecordPut, Prepared, ChildForked, ForkRecorded, ChildReleased, ChildStarted, StopSent,
 	ChildGone, ResultRead, EndTold, ResultWritten, FeedPublished, AnswerSent, AckTaken,

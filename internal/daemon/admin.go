@@ -44,6 +44,7 @@ func (a *admin) status(ctx context.Context, data []byte) (any, *events.Error) {
 		LateReports: a.tracker.late.Load() + stats.LateReports, DroppedMessages: a.dropped(),
 	}
 	reply.Limits, reply.Origins = a.limits()
+	reply.AtLimit = string(a.coord.Limits().AtLimit)
 	return reply, nil
 }
 
@@ -51,13 +52,20 @@ func (a *admin) status(ctx context.Context, data []byte) (any, *events.Error) {
 func (a *admin) limits() (values map[string]int64, origins map[string]string) {
 	values, origins = make(map[string]int64), make(map[string]string)
 	note := func(name string, value int64, set bool) {
-		values[name], origins[name] = value, origin(set)
+		values[name], origins[name] = value, a.origin(name, set)
 	}
 	asked, l := a.opts.Limits, a.coord.Limits()
 	note("per_session", int64(l.PerSession), asked.PerSession != 0)
 	note("total", int64(l.Total), asked.Total != 0)
 	note("queue_length", int64(l.QueueLength), asked.QueueLength != 0)
 	note("depth", int64(l.Depth), asked.Depth != 0)
+	for t, n := range l.PerType {
+		note("per_type."+t, int64(n), true)
+	}
+	origins["at_limit"] = a.origin("at_limit", asked.AtLimit != "")
+	kept := a.coord.Retention()
+	note("keep_finished", int64(kept.PerSession), a.opts.Retention.PerSession != 0)
+	note("keep_for_ms", kept.Age.Milliseconds(), a.opts.Retention.Age != 0)
 	note("max_memory_bytes", a.opts.MaxMemory, a.opts.MaxMemory != 0)
 	for _, d := range deadlines.All {
 		note(strings.ReplaceAll(d.Name, "-", "_")+"_ms", d.Of(&a.deadlines).Milliseconds(), *d.Of(&a.opts.Deadlines) > 0)
@@ -65,9 +73,12 @@ func (a *admin) limits() (values map[string]int64, origins map[string]string) {
 	return values, origins
 }
 
-func origin(flag bool) string {
-	if flag {
-		return "flag"
+func (a *admin) origin(name string, set bool) string {
+	switch origin, known := a.opts.Origins[name]; {
+	case known:
+		return origin
+	case set:
+		return "set"
 	}
 	return "default"
 }
@@ -88,6 +99,39 @@ func (a *admin) shutdown(ctx context.Context, data []byte) (any, *events.Error) 
 	}
 	a.leave(req.Handover)
 	return events.ShutdownReply{Ended: ended, Left: left}, nil
+}
+
+// removeTimeout bounds a removal; the loop answers before that.
+const removeTimeout = 30 * time.Second
+
+// remove takes finished subagents away by id.
+func (a *admin) remove(ctx context.Context, data []byte) (any, *events.Error) {
+	var req events.RemoveRequest
+	if err := events.DecodeStrict(data, &req); err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, removeTimeout)
+	defer cancel()
+	return orError(a.coord.Remove(ctx, req))
+}
+
+// prune takes finished subagents away by age and number.
+func (a *admin) prune(ctx context.Context, data []byte) (any, *events.Error) {
+	var req events.PruneRequest
+	if err := decodeEmpty(data, &req); err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, removeTimeout)
+	defer cancel()
+	return orError(a.coord.Prune(ctx, req))
+}
+
+// orError is a reply or an error, never both.
+func orError(reply events.RemoveReply, err *events.Error) (any, *events.Error) {
+	if err != nil {
+		return nil, err
+	}
+	return reply, nil
 }
 
 // decodeEmpty decodes a request whose body may be empty.

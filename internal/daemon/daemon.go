@@ -59,7 +59,7 @@ type daemon struct {
 	coord    *coordinator.Coordinator
 	spawner  *spawner.Spawner
 	service  *service
-	stored   []coordinator.Stored
+	left     coordinator.Restore
 	handover bool
 }
 
@@ -220,7 +220,7 @@ func (d *daemon) wire() error {
 	d.onClose(d.spawner.Close)
 
 	d.coord = coordinator.New(coordinator.Config{
-		Limits: d.opts.Limits, StartDeadline: d.deadlines.Start, Grace: d.deadlines.Grace, KillProof: d.deadlines.KillProof,
+		Limits: d.opts.Limits, Retention: d.opts.Retention, StartDeadline: d.deadlines.Start, Grace: d.deadlines.Grace, KillProof: d.deadlines.KillProof,
 		MaxRuntime: d.deadlines.Run, MaxMemory: d.opts.MaxMemory, PutDeadline: d.deadlines.Put, AckDeadline: d.deadlines.Lease, CancelReply: d.deadlines.CancelReply,
 	}, coordinator.Deps{
 		Journal: d.store, Spawner: d.spawner, Publisher: publisher{d.store, track}, Files: f, Log: d.log.Named("coordinator"),
@@ -246,12 +246,13 @@ func (d *daemon) wire() error {
 	if err := track.subscribe(nc); err != nil {
 		return fmt.Errorf("subscribe to the children: %w", err)
 	}
-	d.stored = loaded.Records
+	d.sweepBinaries(binary, loaded.Records)
+	d.left = coordinator.Restore{Stored: loaded.Records, Gates: loaded.Gates}
 	d.service = newService(nc, d.coord, f, &admin{
 		opts: d.opts, deadlines: d.deadlines, coord: d.coord, tracker: track, dropped: d.bus.Dropped,
 		started: time.Now(), recovered: loaded.Recovered, damaged: loaded.Damaged,
 		leave: func(handover bool) { d.handover = handover; d.leave(ErrShutdown) },
-	}, d.log.Named("service"))
+	}, d.bus.Interested, d.log.Named("service"))
 	d.service.profiles = p.Profiles()
 	return nil
 }

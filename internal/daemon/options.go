@@ -6,6 +6,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/hayward-dev/hayward/coordinator"
+	"github.com/hayward-dev/hayward/events"
 	"github.com/hayward-dev/hayward/internal/deadlines"
 	"github.com/hayward-dev/hayward/internal/paths"
 )
@@ -22,11 +23,19 @@ type Options struct {
 	TCP string
 	// Limits bound what runs and what waits.
 	Limits coordinator.Limits
+	// Retention bounds what is kept of finished subagents.
+	Retention coordinator.Retention
 	// MaxMemory bounds the memory, in bytes, of a subagent whose spawn names no
 	// bound. 0: no bound.
 	MaxMemory int64
 	// Deadlines bound the steps of a subagent's life.
 	Deadlines deadlines.Set
+	// Origins tell where Limits and Deadlines come from, by the names that status
+	// has for them. One that is not there and not zero is "set".
+	Origins map[string]string
+	// Settle gives each spawn what the configuration pins and refuses one that asks
+	// for something else. Nil: nothing is pinned.
+	Settle func(*events.Spawn) *events.Error
 	// SyncAlways makes each record survive a power cut.
 	SyncAlways bool
 	// Handover leaves children running when Run's context ends.

@@ -24,7 +24,7 @@ func (d *daemon) serve(ctx context.Context) error {
 	loop := &loop{done: make(chan struct{})}
 	go func() {
 		defer close(loop.done)
-		loop.err = d.coord.Run(runCtx, d.stored)
+		loop.err = d.coord.Run(runCtx, d.left)
 	}()
 
 	err := d.openSockets()

@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"context"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -28,6 +29,7 @@ type service struct {
 	coord   *coordinator.Coordinator
 	files   *files
 	admin   *admin
+	callers *callers
 	log     *zap.Logger
 	// profiles is the path of the global sandbox.toml.
 	profiles string
@@ -45,10 +47,11 @@ type service struct {
 	acks     *nats.Subscription
 }
 
-func newService(nc *nats.Conn, coord *coordinator.Coordinator, f *files, a *admin, log *zap.Logger) *service {
+func newService(nc *nats.Conn, coord *coordinator.Coordinator, f *files, a *admin, interested func(string) bool, log *zap.Logger) *service {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	s := &service{
 		nc: nc, replies: replier{nc, log}, coord: coord, files: f, admin: a, log: log,
+		callers:   newCallers(interested, coord.Abandon),
 		resolving: make(chan struct{}, maxResolving), ctx: ctx, cancel: cancel,
 	}
 	s.lastUse.Store(time.Now().UnixNano())
@@ -57,6 +60,7 @@ func newService(nc *nats.Conn, coord *coordinator.Coordinator, f *files, a *admi
 
 // start registers every endpoint.
 func (s *service) start() error {
+	s.wg.Go(func() { s.callers.run(s.ctx) })
 	main, err := micro.AddService(s.nc, micro.Config{
 		Name:        events.ServiceName,
 		Version:     events.ServiceVersion,
@@ -110,6 +114,8 @@ func (s *service) addServices() error {
 		{events.AdminServiceName, "The coordinator itself.", events.AdminSubject, []endpoint{
 			{events.AdminStatus, s.admin.status},
 			{events.AdminShutdown, s.admin.shutdown},
+			{events.AdminRemove, s.admin.remove},
+			{events.AdminPrune, s.admin.prune},
 		}},
 	} {
 		m, err := micro.AddService(s.nc, micro.Config{Name: svc.name, Version: events.ServiceVersion, Description: svc.description})
@@ -146,15 +152,18 @@ func (s *service) onEvent(kind events.Kind, r micro.Request) {
 		s.submit(event, reply)
 		return
 	}
-	select {
-	case s.resolving <- struct{}{}:
-	default:
-		reply.fail(events.Errorf(events.CodeBusy, events.LayerCoordinator, "spawn: %d spawns are being checked already", maxResolving).
-			WithRemedy("ask again in a moment"))
+	if err := s.beginResolving(); err != nil {
+		reply.fail(err)
 		return
 	}
 	s.wg.Go(func() {
 		defer func() { <-s.resolving }()
+		if settle := s.admin.opts.Settle; settle != nil {
+			if err := settle(&spawn); err != nil {
+				reply.fail(err)
+				return
+			}
+		}
 		resolved, err := spawner.Resolve(s.ctx, spawn, s.profiles)
 		if err == nil {
 			err = spawner.CheckHost(spawn.ID)
@@ -163,18 +172,34 @@ func (s *service) onEvent(kind events.Kind, r micro.Request) {
 			reply.fail(err)
 			return
 		}
-		s.submit(resolved, reply)
+		if spawn.RunInBackground {
+			s.submit(resolved, reply)
+			return
+		}
+		s.submit(resolved, s.callers.watch(reply))
 	})
 }
 
-func (s *service) submit(event events.SubagentEvent, reply responder) {
+// beginResolving takes one of the tokens, or refuses: what is not checked yet is
+// neither valid nor invalid.
+func (s *service) beginResolving() *events.Error {
+	select {
+	case s.resolving <- struct{}{}:
+		return nil
+	default:
+		return events.Errorf(events.CodeBusy, events.LayerCoordinator, "spawn: %d spawns are being checked already", maxResolving).
+			WithRemedy("ask again in a moment").WithDetail("depth", strconv.Itoa(len(s.resolving)))
+	}
+}
+
+func (s *service) submit(event events.SubagentEvent, reply coordinator.Responder) {
 	err := s.coord.Submit(coordinator.Request{
 		Caller:    coordinator.Caller{Principal: "client"},
 		Event:     event,
 		Responder: reply,
 	})
 	if err != nil {
-		reply.fail(err)
+		reply.Answer(coordinator.Answer{Error: err})
 	}
 }
 

@@ -199,7 +199,9 @@ func (u *user) runDirectories() []string {
 	require.NoError(u.t, err)
 	var ids []string
 	for _, e := range entries {
-		ids = append(ids, e.Name())
+		if e.Name() != ".gates" { // of cancelled prompts
+			ids = append(ids, e.Name())
+		}
 	}
 	return ids
 }

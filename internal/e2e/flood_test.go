@@ -163,14 +163,15 @@ func TestLimitsAreShown(t *testing.T) {
 		value  float64
 		origin string
 	}{
-		"grace_ms": {3000, "flag"}, "per_session": {5, "flag"},
+		"grace_ms": {3000, "flag --grace"}, "per_session": {5, "flag --max-per-session"},
 		"total": {256, "default"}, "depth": {1, "default"}, "queue_length": {4096, "default"},
 		"start_timeout_ms": {10_000, "default"}, "heartbeat_lost_ms": {30_000, "default"}, "max_runtime_ms": {4 * 3600_000, "default"},
 	} {
 		require.Equal(t, want.value, limits[name], name)
 		require.Equal(t, want.origin, origins[name], name)
 	}
-	require.Len(t, origins, len(limits))
+	require.Equal(t, "queue", daemon["at_limit"])
+	require.Len(t, origins, len(limits)+1, "and that of at_limit")
 }
 
 // Near the bound of its descriptors a daemon refuses spawns and goes on.

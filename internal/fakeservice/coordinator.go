@@ -58,6 +58,8 @@ func NewCoordinator(s *Service, setup func(*Coordinator)) *Coordinator {
 	on(c, events.FilesSubject(events.FilesTranscript), c.readTranscript)
 	on(c, events.FilesSubject(events.FilesInspect), c.inspect)
 	on(c, events.FilesSubject(events.FilesStdin), c.writeStdin)
+	on(c, events.AdminSubject(events.AdminRemove), c.remove)
+	on(c, events.AdminSubject(events.AdminPrune), c.prune)
 	on(c, events.AdminSubject(events.AdminStatus), func(r *Request, _ events.StatusRequest) { r.Reply(c.Status) })
 	on(c, events.AdminSubject(events.AdminShutdown), func(r *Request, q events.ShutdownRequest) {
 		if c.Shutdown != nil {

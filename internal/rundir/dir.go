@@ -33,6 +33,10 @@ const (
 // [events.Error] with [events.CodeStoreDamaged] that names the file.
 var ErrTorn = errors.New("torn file")
 
+// ErrNoReport is what [Dir.ReadReport] returns when the supervisor never wrote
+// one: the file is made before it starts.
+var ErrNoReport = errors.New("there is no report")
+
 // maxDocument bounds the JSON files. A spec holds at most one request, which is
 // bounded by [events.MaxMessage]; what is larger is not ours.
 const maxDocument = 4 << 20
@@ -87,12 +91,15 @@ func (d *Dir) ReadSandbox() (events.SandboxReport, error) {
 
 // ReadReport reads what the supervisor wrote before it exited. The file is
 // append only: of several reports the last counts, and a torn last one is an
-// error even behind a whole one.
+// error even behind a whole one. An empty file is [ErrNoReport].
 func (d *Dir) ReadReport() (events.Report, error) {
 	var r events.Report
 	data, err := d.document(ReportFile)
 	if err != nil {
 		return r, err
+	}
+	if len(data) == 0 {
+		return r, fmt.Errorf("read %s of %s: %w", ReportFile, d.id, ErrNoReport)
 	}
 	data = bytes.TrimRight(data, "\n")
 	if err := events.DecodeRecord(data, &r); err != nil {

@@ -10,13 +10,15 @@
 //	stdout.log, stderr.log, transcript.jsonl          written by the child
 //	sandbox.json     the sandbox as applied           written by the spawner
 //
+// Beside them .gates holds one file for each cancelled prompt, see [events.Gate].
+//
 // Directories are 0700 and files 0600. Every file is opened by its bare name
 // relative to the directory's descriptor, never through a symbolic link, and
 // must be a regular file.
 //
 // # Durability
 //
-// spec.json and result.json are written to a temporary name, synced, renamed,
+// spec.json, result.json and gates are written to a temporary name, synced, renamed,
 // and the directory is synced, so a reader sees all of it or none of it.
 // record.json and sandbox.json skip the syncs: they outlive any process, a power
 // cut may take them.

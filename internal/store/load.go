@@ -4,8 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"slices"
+	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
 	"go.uber.org/zap"
@@ -19,6 +19,8 @@ type Loaded struct {
 	// Records are sorted by id. A live one whose spec is lost has none and is in
 	// Damaged; so is one that stands for a record of which nothing can be read.
 	Records []coordinator.Stored
+	// Gates are the cancelled prompts.
+	Gates []events.Gate
 	// Recovered are the ids of which one witness was missing, unreadable or behind
 	// and was restored from the other.
 	Recovered []string
@@ -40,10 +42,18 @@ func (s *Store) Load(ctx context.Context) (Loaded, error) {
 	if err := s.finishRemovals(ctx); err != nil {
 		return Loaded{}, fmt.Errorf("load store: %w", err)
 	}
-	bucket, err := s.entries(ctx)
+	gates, torn, err := s.root.Gates()
 	if err != nil {
 		return Loaded{}, fmt.Errorf("load store: %w", err)
 	}
+	for _, err := range torn {
+		s.log.Error("a gate cannot be read, its prompt is open", zap.Error(err))
+	}
+	bucket, marks, err := s.entries(ctx)
+	if err != nil {
+		return Loaded{}, fmt.Errorf("load store: %w", err)
+	}
+	s.removeMarks(ctx, marks)
 	ids, err := s.root.List()
 	if err != nil {
 		return Loaded{}, fmt.Errorf("load store: %w", err)
@@ -52,7 +62,10 @@ func (s *Store) Load(ctx context.Context) (Loaded, error) {
 		ids = append(ids, id)
 	}
 	slices.Sort(ids)
-	loaded := Loaded{Records: make([]coordinator.Stored, 0, len(ids)), Recovered: s.salvaged}
+	loaded := Loaded{Records: make([]coordinator.Stored, 0, len(ids)), Gates: gates, Recovered: s.salvaged}
+	for _, err := range torn {
+		loaded.Damaged = append(loaded.Damaged, err.Error())
+	}
 	for _, id := range slices.Compact(ids) {
 		if err := ctx.Err(); err != nil {
 			return Loaded{}, fmt.Errorf("load store: %w", err)
@@ -75,25 +88,28 @@ func (s *Store) Load(ctx context.Context) (Loaded, error) {
 	return loaded, nil
 }
 
-// entries reads the whole bucket.
-func (s *Store) entries(ctx context.Context) (_ map[string]*entry, err error) {
+// entries reads the whole bucket. marks are ids that were deleted long ago.
+func (s *Store) entries(ctx context.Context) (_ map[string]*entry, marks []string, err error) {
 	w, err := s.kv.WatchAll(ctx)
 	if err != nil {
-		return nil, s.failure(ctx, "read the bucket", "", err)
+		return nil, nil, s.failure(ctx, "read the bucket", "", err)
 	}
 	defer func() { err = errors.Join(err, w.Stop()) }()
 	all := make(map[string]*entry)
 	for {
 		select {
 		case <-ctx.Done():
-			return nil, ctx.Err()
+			return nil, nil, ctx.Err()
 		case kv, open := <-w.Updates():
 			switch {
 			case !open:
-				return nil, s.failure(ctx, "read the bucket", "", errors.New("the connection was closed"))
+				return nil, nil, s.failure(ctx, "read the bucket", "", errors.New("the connection was closed"))
 			case kv == nil:
-				return all, nil
+				return all, marks, nil
 			case kv.Operation() != jetstream.KeyValuePut:
+				if time.Since(kv.Created()) > s.markAge {
+					marks = append(marks, kv.Key())
+				}
 			case !events.ValidID(kv.Key()):
 				s.log.Warn("the bucket has a key that is no id", zap.String("key", kv.Key()))
 			default:
@@ -109,33 +125,4 @@ func decode(kv jetstream.KeyValueEntry) *entry {
 		e.err = fmt.Errorf("the record names id %q", e.record.ID)
 	}
 	return e
-}
-
-// finishRemovals removes what was condemned. A directory that is there again is
-// of a later subagent with the same id, or of a later attempt; then the record
-// is not the condemned one's.
-func (s *Store) finishRemovals(ctx context.Context) error {
-	ids, err := s.root.Condemned()
-	if err != nil {
-		return err
-	}
-	for _, id := range ids {
-		d, err := s.root.Open(id)
-		switch {
-		case err == nil:
-			if err := d.Close(); err != nil {
-				return err
-			}
-		case !errors.Is(err, fs.ErrNotExist):
-			return err
-		default:
-			if err := s.forget(ctx, id, 0); err != nil {
-				return s.failure(ctx, "finish the removal of", id, err)
-			}
-		}
-		if err := s.root.Purge(id); err != nil {
-			return err
-		}
-	}
-	return nil
 }

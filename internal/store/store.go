@@ -70,11 +70,15 @@ type Store struct {
 	bucket  jetstream.Stream
 	backend Backend
 	timeout time.Duration // of one write
+	markAge time.Duration // of the mark of a deletion
 	// reopening holds one token: who has it reopens the streams.
 	reopening chan struct{}
 
 	// salvaged are the streams that Open had to describe anew.
 	salvaged []string
+
+	// gates is held while a gate is written or removed.
+	gates sync.Mutex
 
 	// mu guards doubts.
 	mu sync.Mutex
@@ -98,7 +102,7 @@ func Open(ctx context.Context, nc *nats.Conn, root rundir.Root, log *zap.Logger,
 	if err != nil {
 		return nil, fmt.Errorf("open store: %w", err)
 	}
-	s := &Store{root: root, log: log, js: js, timeout: deadlines.Default().Put, reopening: make(chan struct{}, 1), doubts: make(map[string][][]byte)}
+	s := &Store{root: root, log: log, js: js, timeout: deadlines.Default().Put, markAge: markAge, reopening: make(chan struct{}, 1), doubts: make(map[string][][]byte)}
 	for _, o := range opts {
 		o(s)
 	}

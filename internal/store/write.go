@@ -193,43 +193,6 @@ func (s *Store) dropDoubt(id string) bool {
 	return doubted
 }
 
-// Delete implements [coordinator.Journal]. It is decided once the directory is
-// condemned; the next start finishes what is interrupted after that.
-func (s *Store) Delete(ctx context.Context, id string, revision uint64) error {
-	ctx, cancel := context.WithTimeout(ctx, s.timeout)
-	defer cancel()
-	if err := s.writable(ctx); err != nil {
-		return s.failure(ctx, "delete the record of", id, err)
-	}
-	if err := s.root.Condemn(id); err != nil {
-		return s.failure(ctx, "delete the record of", id, err)
-	}
-	if err := s.forget(ctx, id, revision); err != nil {
-		if isConflict(err) {
-			err = conflict(id, err)
-		} else {
-			err = s.failure(ctx, "delete the record of", id, err)
-		}
-		return errors.Join(err, s.root.Reprieve(id))
-	}
-	s.dropDoubt(id)
-	return s.root.Purge(id)
-}
-
-// forget removes id from the bucket; revision 0 is any.
-func (s *Store) forget(ctx context.Context, id string, revision uint64) error {
-	ctx, cancel := s.guard(ctx)
-	defer cancel()
-	if err := s.kv.Delete(ctx, id, jetstream.LastRevision(revision)); err != nil {
-		return err
-	}
-	// The deletion leaves a mark, which is of no use to anybody.
-	if err := s.bucket.Purge(ctx, jetstream.WithPurgeSubject("$KV."+events.Bucket+"."+id)); err != nil {
-		s.log.Warn("remove the mark of a deleted record", zap.String("id", id), zap.Error(err))
-	}
-	return nil
-}
-
 // Publish implements [coordinator.Publisher]. A repeated event is stored once.
 func (s *Store) Publish(ctx context.Context, e events.FeedEvent) error {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)

@@ -184,11 +184,18 @@ func TestDelete(t *testing.T) {
 
 	require.NoError(t, f.Delete(f.ctx, s.spec.ID, s.revision))
 	require.NoDirExists(t, f.runFile(s.spec.ID, ""))
-	info, err := f.bucket.Info(f.ctx)
-	require.NoError(t, err)
-	require.EqualValues(t, 1, info.State.Msgs, "no mark is left")
+	require.NoError(t, f.Delete(f.ctx, s.spec.ID, s.revision), "again after an answer that was lost")
 	f = f.restart(t)
 	require.Equal(t, []coordinator.Stored{other.stored()}, f.load(t).Records)
+	messages := func() uint64 {
+		info, err := f.bucket.Info(f.ctx)
+		require.NoError(t, err)
+		return info.State.Msgs
+	}
+	require.EqualValues(t, 2, messages(), "the mark stays for a while")
+	f.markAge = 0
+	require.Equal(t, []coordinator.Stored{other.stored()}, f.load(t).Records)
+	require.EqualValues(t, 1, messages())
 
 	// The id can be used again.
 	s.revision = 0

@@ -1,0 +1,143 @@
+package config
+
+import (
+	"fmt"
+	"net"
+	"strings"
+	"time"
+
+	"github.com/hayward-dev/hayward/events"
+	"github.com/hayward-dev/hayward/internal/deadlines"
+)
+
+// The keys of the client.
+var (
+	Session = &Key{Name: "session", Kind: KindString, Scope: ScopeClient, Default: "default",
+		Env: "HAYWARD_SESSION", Flag: "session", Verbs: "spawn, completions, outstanding, cancel",
+		About: "the session that new subagents belong to and whose completions are read", check: scope}
+	SandboxProfile = &Key{Name: "sandbox.profile", Kind: KindString, Scope: ScopeClient, Default: "workspace",
+		Env: "HAYWARD_SANDBOX", Flag: "sandbox", Verbs: "spawn",
+		About: "the sandbox profile of subagents that name none; also of those in a plan", check: word}
+	SandboxBestEffort = &Key{Name: "sandbox.best_effort", Kind: KindBool, Scope: ScopeClient, Default: "false",
+		Flag: "sandbox-best-effort", Verbs: "spawn",
+		About: "whether a subagent starts when the kernel cannot enforce a part of its profile; what is missing is recorded"}
+	SpawnMaxRuntime = &Key{Name: "spawn.max_runtime", Kind: KindDuration, Scope: ScopeClient,
+		Env: "HAYWARD_MAX_RUNTIME", Flag: "max-runtime", Verbs: "spawn", Least: int64(time.Millisecond),
+		About: "how long a subagent of `spawn` may run; without it deadlines.max_runtime of the daemon counts", check: duration}
+	SpawnIdleTimeout = &Key{Name: "spawn.idle_timeout", Kind: KindDuration, Scope: ScopeClient,
+		Env: "HAYWARD_IDLE_TIMEOUT", Flag: "idle-timeout", Verbs: "spawn", Least: int64(time.Millisecond),
+		About: "how long a subagent of `spawn` may write nothing; without it a command may be silent", check: duration}
+	SpawnMaxMemory = &Key{Name: "spawn.max_memory", Kind: KindSize, Scope: ScopeClient,
+		Env: "HAYWARD_MAX_MEMORY", Flag: "max-memory", Verbs: "spawn", check: memory,
+		About: "how much memory the processes of a subagent of `spawn` may use together; 0: no bound; without it limits.max_memory of the daemon counts"}
+	SpawnIsolation = &Key{Name: "spawn.isolation", Kind: KindString, Scope: ScopeClient, Default: events.IsolationNone,
+		Env: "HAYWARD_ISOLATION", Flag: "isolation", Verbs: "spawn", Values: []string{events.IsolationNone, events.IsolationWorktree},
+		About: "the file space of subagents of `spawn`: the directory itself, or a working tree of its own"}
+)
+
+// The keys of the daemon, beside the deadlines.
+var (
+	LimitPerSession = limit("limits.per_session", "max-per-session", "32", "subagents of one session that run at once; more wait in the queue")
+	LimitTotal      = limit("limits.total", "max-total", "256", "subagents that run at once")
+	LimitQueue      = limit("limits.queue_length", "max-queued", "4096", "subagents that wait for a place; more are refused with code limit")
+	LimitDepth      = limit("limits.depth", "max-depth", "1", "how deep subagents may be nested; 1: only clients may spawn")
+
+	LimitPerType = &Key{Name: "limits.per_type", Kind: KindCounts, Scope: ScopeDaemon, Flag: "max-per-type", Verbs: "serve", Least: 1,
+		About: "subagents of a type that run at once, over all sessions; a type that is not there has no bound of its own"}
+	AtLimit = &Key{Name: "limits.at_limit", Kind: KindString, Scope: ScopeDaemon, Default: "queue", Flag: "at-limit", Verbs: "serve",
+		Values: []string{"queue", "fail"}, About: "what becomes of a subagent for which there is no place: it waits, or it is refused with code limit"}
+	LimitMemory = &Key{Name: "limits.max_memory", Kind: KindSize, Scope: ScopeDaemon, Flag: "max-memory", Verbs: "serve", check: memory,
+		About: "memory of a subagent whose request names no bound; 0 or none: no bound"}
+
+	KeepFinished = &Key{Name: "retention.per_session", Kind: KindInt, Scope: ScopeDaemon, Default: "1000", Flag: "keep-finished", Verbs: "serve", Least: 1,
+		About: "finished subagents that a session keeps, the latest; what nobody has read is kept beyond it"}
+	KeepFor = &Key{Name: "retention.age", Kind: KindDuration, Scope: ScopeDaemon, Default: "720h", Flag: "keep-for", Verbs: "serve", Least: int64(time.Second),
+		About: "how long finished subagents are kept once somebody has read them", check: duration}
+
+	DaemonIdle = &Key{Name: "daemon.idle", Kind: KindDuration, Scope: ScopeDaemon, Default: "15m", Least: int64(time.Second),
+		About: "how long a daemon that a verb started stays without a request and without a live subagent (`serve` itself leaves only with --idle)"}
+	DaemonTCP = &Key{Name: "daemon.tcp", Kind: KindString, Scope: ScopeDaemon, Flag: "tcp", Verbs: "serve",
+		About: "HOST:PORT to listen on as well, for other NATS clients", check: hostPort}
+	DaemonHandover = &Key{Name: "daemon.handover", Kind: KindBool, Scope: ScopeDaemon, Default: "false", Flag: "handover", Verbs: "serve",
+		About: "whether subagents go on when the daemon is ended by a signal, for the next daemon to take over"}
+	DaemonLogLevel = &Key{Name: "daemon.log_level", Kind: KindString, Scope: ScopeDaemon, Default: "info", Flag: "log-level", Verbs: "serve",
+		Values: []string{"debug", "info", "warn", "error"}, About: "the least important lines of the daemon's log"}
+	BusSync = &Key{Name: "bus.sync", Kind: KindString, Scope: ScopeDaemon, Default: SyncInterval, Flag: "sync-always", Verbs: "serve",
+		Values: []string{SyncInterval, SyncAlways}, About: "when records reach the disk: once a second, so that a power cut may lose the last second, or always"}
+)
+
+// The values of [BusSync].
+const (
+	SyncInterval = "interval"
+	SyncAlways   = "always"
+)
+
+// Deadlines has one key for each of [deadlines.All], in that order.
+var Deadlines = func() []*Key {
+	var keys []*Key
+	for _, d := range deadlines.All {
+		keys = append(keys, &Key{
+			Name: "deadlines." + strings.ReplaceAll(d.Name, "-", "_"), Kind: KindDuration, Scope: ScopeDaemon,
+			Default: shortDuration(d.Default), Flag: d.Name, Verbs: "serve", Least: int64(time.Millisecond),
+			About: d.Bounds + "; then: " + d.At, check: duration,
+		})
+	}
+	return keys
+}()
+
+// Keys lists every key in the order of the documentation.
+var Keys = append([]*Key{
+	Session, SandboxProfile, SandboxBestEffort, SpawnMaxRuntime, SpawnIdleTimeout, SpawnMaxMemory, SpawnIsolation,
+	LimitPerSession, LimitTotal, LimitQueue, LimitDepth, LimitPerType, AtLimit, LimitMemory,
+	KeepFinished, KeepFor,
+	DaemonIdle, DaemonTCP, DaemonHandover, DaemonLogLevel, BusSync,
+}, Deadlines...)
+
+// Find returns the key of a name, or nil.
+func Find(name string) *Key {
+	for _, k := range Keys {
+		if k.Name == name {
+			return k
+		}
+	}
+	return nil
+}
+
+func limit(name, flag, otherwise, about string) *Key {
+	return &Key{Name: name, Kind: KindInt, Scope: ScopeDaemon, Default: otherwise, Flag: flag, Verbs: "serve", Least: 1, About: about}
+}
+
+func scope(v any) error {
+	if s := v.(string); !events.ValidScope(s) {
+		return fmt.Errorf("%q is not a session: 1 to 128 of A-Z a-z 0-9 _ . : -", s)
+	}
+	return nil
+}
+
+func word(v any) error {
+	if s := v.(string); s == "" || len(s) > events.MaxWord {
+		return fmt.Errorf("has not 1 to %d bytes", events.MaxWord)
+	}
+	return nil
+}
+
+func duration(v any) error {
+	if d := v.(time.Duration); d.Milliseconds() > events.MaxDurationMS {
+		return fmt.Errorf("%s is over a year", d)
+	}
+	return nil
+}
+
+func memory(v any) error {
+	if n := v.(size); n != 0 && (n < events.MinMemoryBytes || n > events.MaxMemoryBytes) {
+		return fmt.Errorf("%s is neither 0 nor between %s and %s", n, size(events.MinMemoryBytes), size(events.MaxMemoryBytes))
+	}
+	return nil
+}
+
+func hostPort(v any) error {
+	if _, _, err := net.SplitHostPort(v.(string)); v != "" && err != nil {
+		return fmt.Errorf("%q is not HOST:PORT", v)
+	}
+	return nil
+}

@@ -1,0 +1,5 @@
+//go:build !(linux && cgo)
+
+package stdio
+
+func closedAtStart(int) bool { return false }
