@@ -170,7 +170,8 @@ func TestLimitsAreShown(t *testing.T) {
 		require.Equal(t, want.value, limits[name], name)
 		require.Equal(t, want.origin, origins[name], name)
 	}
-	require.Len(t, origins, len(limits))
+	require.Equal(t, "queue", daemon["at_limit"])
+	require.Len(t, origins, len(limits)+1, "and that of at_limit")
 }
 
 // Near the bound of its descriptors a daemon refuses spawns and goes on.
