@@ -40,7 +40,8 @@ func TestLimitPerSession(t *testing.T) {
 		if u.uid != os.Getuid() {
 			each = 20 // the second time it is about the other user
 		}
-		u.serve(nil, "--max-per-session", strconv.Itoa(most))
+		// A loaded machine or disk is not what this is about.
+		u.serve(nil, "--max-per-session", strconv.Itoa(most), "--start-timeout", "2m", "--put-timeout", "1m")
 		ctx, cancel := context.WithTimeout(t.Context(), 2*deadline)
 		defer cancel()
 		c := u.dial()
