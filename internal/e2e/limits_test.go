@@ -40,7 +40,8 @@ func TestLimitPerSession(t *testing.T) {
 		if u.uid != os.Getuid() {
 			each = 20 // the second time it is about the other user
 		}
-		u.serve(nil, "--max-per-session", strconv.Itoa(most))
+		// A loaded machine or disk is not what this is about.
+		u.serve(nil, "--max-per-session", strconv.Itoa(most), "--start-timeout", "2m", "--put-timeout", "1m")
 		ctx, cancel := context.WithTimeout(t.Context(), 2*deadline)
 		defer cancel()
 		c := u.dial()
@@ -75,7 +76,7 @@ func TestLimitPerSession(t *testing.T) {
 		status, err := c.Status(ctx)
 		require.NoError(t, err)
 		require.EqualValues(t, most, status.Limits["per_session"])
-		require.Equal(t, "flag", status.Origins["per_session"])
+		require.Contains(t, status.Origins["per_session"], "flag")
 		require.Equal(t, (each-most)*len(sessions), status.Queued)
 		for _, s := range sessions {
 			require.True(t, u.eventually(func() bool { return u.bySession()[s] == most }), "%s: %v alive", s, u.bySession())
