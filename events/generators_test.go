@@ -108,7 +108,7 @@ func genCancel() *rapid.Generator[Cancel] {
 		c := Cancel{
 			ParentSessionID: genScope().Draw(t, "session"),
 			Kill:            rapid.Bool().Draw(t, "kill"),
-			Reason:          rapid.SampledFrom([]Reason{"", ReasonUser, ReasonParent, ReasonPrompt, ReasonSession, ReasonShutdown, ReasonDependency}).Draw(t, "reason"),
+			Reason:          rapid.SampledFrom([]Reason{"", ReasonUser, ReasonParent, ReasonPrompt, ReasonSession, ReasonShutdown, ReasonDependency, ReasonFailFast}).Draw(t, "reason"),
 			Actor:           rapid.StringN(0, 60, MaxActor).Draw(t, "actor"),
 			TimeoutMS:       genMS(MaxQueryMS).Draw(t, "timeout"),
 			DryRun:          rapid.Bool().Draw(t, "dry"),

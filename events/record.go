@@ -56,6 +56,7 @@ const (
 	ReasonLimit      Reason = "limit"      // a limit refused or ended it: memory, disk, the host's processes
 	ReasonSandbox    Reason = "sandbox"    // its sandbox could not be applied
 	ReasonDependency Reason = "dependency" // something it needs failed (plans)
+	ReasonFailFast   Reason = "fail_fast"  // another one of its run failed, and the plan says that ends it (plans)
 )
 
 // Process identifies a child across restarts of the coordinator and across

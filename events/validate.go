@@ -286,7 +286,7 @@ func (c Cancel) Validate() *Error {
 		f.add(CodeInvalidRequest, "target: exactly one of ids, parent_prompt_id, session, label is needed, %d are set", n)
 	}
 	switch c.Reason {
-	case "", ReasonUser, ReasonParent, ReasonPrompt, ReasonSession, ReasonShutdown, ReasonDependency:
+	case "", ReasonUser, ReasonParent, ReasonPrompt, ReasonSession, ReasonShutdown, ReasonDependency, ReasonFailFast:
 	default:
 		f.add(CodeInvalidRequest, "reason %q is not one that a caller may give", clip(string(c.Reason)))
 	}
