@@ -2,7 +2,6 @@ package plan
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -22,16 +21,27 @@ const (
 	ExitInterrupted = 130 // interrupted, and every process is gone
 )
 
-// Flags are what the verb run takes.
+// Flags are what the verb run takes. Exactly one of Path, Plan and Continue says
+// what to run.
 type Flags struct {
 	// Path is the plan file.
 	Path string
+	// Plan is a plan that was read before.
+	Plan *Plan
+	// Continue is a run to go on with.
+	Continue *Record
+	// Runs is where a new run is kept.
+	Runs Runs
 	// Jobs is -j; 0 leaves it to the plan.
 	Jobs int
+	// FailFast overrides the plan's, if set.
+	FailFast *bool
 	// JSON prints the summary as one object instead of the table and output.
 	JSON bool
 	// Env is the base environment of every subagent.
 	Env map[string]string
+	// Environ is the environment of on_done, "K=V" each. Default: [os.Environ].
+	Environ []string
 	// LookupEnv resolves pass_env and NO_COLOR. Default: [os.LookupEnv].
 	LookupEnv func(string) (string, bool)
 }
@@ -57,6 +67,9 @@ func Command(ctx context.Context, f Flags, connect Connect, stdio Stdio) int {
 	if f.LookupEnv == nil {
 		f.LookupEnv = os.LookupEnv
 	}
+	if f.Environ == nil {
+		f.Environ = os.Environ()
+	}
 	signals := catchSignals()
 	defer signals.stop()
 	return command(ctx, f, connect, stdio, signals)
@@ -66,39 +79,34 @@ func command(ctx context.Context, f Flags, connect Connect, stdio Stdio, signals
 	if f.Jobs < 0 || f.Jobs > MaxJobs {
 		return complain(stdio, ExitBadPlan, fmt.Errorf("-j %d is not between 1 and %d", f.Jobs, MaxJobs))
 	}
-	p, err := Load(f.Path)
-	if err != nil {
+	e := &execution{flags: f, stdio: stdio, signals: signals, record: f.Continue}
+	var err error
+	if e.plan, err = f.plan(); err != nil {
 		return complain(stdio, ExitBadPlan, err)
 	}
-	runner, code := reach(ctx, connect, signals, stdio)
-	if runner == nil {
-		return code
-	}
-	onTerminal := isTerminal(stdio.Out)
-	d := newDisplayFor(stdio.Err, f.LookupEnv)
-	summary, err := p.Run(ctx, runner, Options{
-		Jobs: f.Jobs, Env: f.Env, LookupEnv: f.LookupEnv, Observer: d, Interrupt: signals.interrupts,
-	})
-	d.close()
-	code = summary.exitCode(err)
-	if err != nil {
-		complain(stdio, code, err)
-	}
-	complain(stdio, code, errors.New(summary.Line()))
-	// The work is done, so what is left obeys the next interrupt at once.
-	printing, cancel := signals.context(context.WithoutCancel(ctx))
-	defer cancel()
-	err = p.print(printing, f, runner, summary, stdio.Out)
-	var gone *writeError
+	return e.run(ctx, connect)
+}
+
+// plan returns what to run, with what the flags override.
+func (f Flags) plan() (*Plan, error) {
+	p := f.Plan
 	switch {
-	case err == nil:
-		return code
-	case errors.As(err, &gone) && (onTerminal || signals.hungUp()):
-		return code // the terminal was closed: nobody is left to tell
-	case printing.Err() != nil:
-		return complain(stdio, ExitInterrupted, err)
+	case f.Continue != nil:
+		p = f.Continue.Plan
+	case p == nil:
+		var err error
+		if p, err = Load(f.Path); err != nil {
+			return nil, err
+		}
 	}
-	return complain(stdio, ExitOwnError, err)
+	own := *p
+	if f.Jobs > 0 {
+		own.Jobs = f.Jobs
+	}
+	if f.FailFast != nil {
+		own.FailFast = *f.FailFast
+	}
+	return &own, nil
 }
 
 // reach connects; without a runner, code is how Command ends.
@@ -121,7 +129,7 @@ func (s Summary) exitCode(err error) int {
 		return ExitOwnError
 	case s.Interrupted:
 		return ExitInterrupted
-	case !s.Success:
+	case !s.Success: // an on_done that failed included
 		return ExitFailed
 	}
 	return ExitCompleted

@@ -48,7 +48,7 @@ func newDisplay(p painter, every time.Duration) *display {
 func (d *display) Begin(runID string, rows []Row) {
 	d.update(func() {
 		d.rows = rows
-		d.said = append(d.said, "run "+runID+" of "+countOf(len(rows)))
+		d.said = append(d.said, beginLine(runID, rows))
 	})
 }
 
@@ -65,6 +65,16 @@ func (d *display) Changed(i int, row Row) {
 // Interrupted implements [Observer].
 func (d *display) Interrupted(left int, kill bool) {
 	d.update(func() { d.said = append(d.said, interruptLine(left, kill)) })
+}
+
+// FailedFast implements [Observer].
+func (d *display) FailedFast(name string, left int) {
+	d.update(func() { d.said = append(d.said, failFastLine(name, left)) })
+}
+
+// HookFailed implements [Observer].
+func (d *display) HookFailed(name string, h HookResult) {
+	d.update(func() { d.said = append(d.said, hookLines(name, h)...) })
 }
 
 func (d *display) update(change func()) {

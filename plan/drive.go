@@ -41,9 +41,14 @@ type driver struct {
 	run   *run
 	id    string
 	spawn events.Spawn
+	// accepted is true when the coordinator has it already.
+	accepted bool
 }
 
 func (d *driver) drive() outcome {
+	if d.accepted {
+		return d.await(nil)
+	}
 	o, ended := d.accept()
 	if ended {
 		return o

@@ -15,7 +15,10 @@ type settings struct {
 	command []string
 	// shell is set when the command is a line for sh -c.
 	shell       string
+	kind        string
 	prompt      string
+	promptFile  string
+	isolation   string
 	cwd         string
 	workspace   string
 	addDirs     []string
@@ -24,6 +27,7 @@ type settings struct {
 	maxRuntime  time.Duration
 	env, labels map[string]string
 	passEnv     []string
+	onDone      hookCommand
 
 	// given tells which keys the table held.
 	given map[string]bool
@@ -57,7 +61,12 @@ func readSettings(t *table) settings {
 			t.faults.add(t.key("shell"), "command and shell exclude each other")
 		}
 	}
-	s.prompt = t.text("prompt")
+	s.kind = t.word("type")
+	s.prompt, s.promptFile = t.text("prompt"), t.word("prompt_file")
+	if t.has("prompt") && t.has("prompt_file") {
+		t.faults.add(t.key("prompt_file"), "prompt and prompt_file exclude each other")
+	}
+	s.isolation = readIsolation(t)
 	s.cwd, s.workspace = t.text("cwd"), t.text("workspace")
 	s.addDirs, _ = t.list("add_dirs")
 	for i, d := range s.addDirs {
@@ -79,10 +88,23 @@ func readSettings(t *table) settings {
 		}
 		t.check(path, events.Spawn{Labels: map[string]string{k: s.labels[k]}})
 	}
+	s.onDone = readHook(t)
 	s.passEnv, _ = t.list("pass_env")
 	for i, k := range s.passEnv {
 		t.check(t.key("pass_env").Index(i), events.Spawn{Env: map[string]string{k: ""}})
 	}
+	return s
+}
+
+// readIsolation reads the file space. A worktree is part of the contract but not
+// of this version, and a run that got only halfway would be a poor way to say so.
+func readIsolation(t *table) string {
+	s := t.word("isolation")
+	if s == events.IsolationWorktree {
+		t.faults.add(t.key("isolation"), "this version cannot isolate in a worktree; write %q, or leave it out", events.IsolationNone)
+		return s
+	}
+	t.check(t.key("isolation"), events.Spawn{Isolation: s})
 	return s
 }
 
@@ -144,7 +166,12 @@ func (s settings) with(d settings) settings {
 	if !s.given["command"] && !s.given["shell"] {
 		s.command, s.shell = d.command, d.shell
 	}
-	pick("prompt", func() { s.prompt = d.prompt })
+	pick("type", func() { s.kind = d.kind })
+	if !s.given["prompt"] && !s.given["prompt_file"] {
+		s.prompt, s.promptFile = d.prompt, d.promptFile
+	}
+	pick("isolation", func() { s.isolation = d.isolation })
+	pick("on_done", func() { s.onDone = d.onDone })
 	pick("cwd", func() { s.cwd = d.cwd })
 	pick("workspace", func() { s.workspace = d.workspace })
 	pick("sandbox", func() { s.sandbox = d.sandbox })

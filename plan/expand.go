@@ -9,6 +9,9 @@ import (
 	"github.com/hayward-dev/hayward/events"
 )
 
+// typeCommand is the type of a subagent that runs a command as it is.
+const typeCommand = "command"
+
 // placeholder is what for_each replaces by the item.
 const placeholder = "{item}"
 
@@ -17,12 +20,13 @@ const placeholder = "{item}"
 func (e *entry) expand(f *faults, dir string, defaults settings, sound bool) []*Subagent {
 	s := e.settings.with(defaults)
 	told := func(s settings) bool { return s.given["command"] || s.given["shell"] }
-	if len(s.command) == 0 && s.shell == "" && !told(e.settings) && !told(defaults) {
+	// Other types than command may do without one; the coordinator knows them.
+	if len(s.command) == 0 && s.shell == "" && (s.kind == "" || s.kind == typeCommand) && !told(e.settings) && !told(defaults) {
 		f.add(e.path, "has no command and no shell")
 	}
 	if !e.each {
 		sub := e.resolve(s, dir, "", func(text string) string { return text })
-		sub.Name = e.name
+		sub.Name, sub.Line = e.name, f.index.Line(e.path)
 		if sound {
 			e.check(f, sub, make(map[string]bool))
 		}
@@ -30,12 +34,13 @@ func (e *entry) expand(f *faults, dir string, defaults settings, sound bool) []*
 	}
 	names := e.instanceNames(f)
 	subs := make([]*Subagent, 0, len(e.items))
+	line := f.index.Line(e.path)
 	said := make(map[string]bool)
 	for i, item := range e.items {
 		sub := e.resolve(s, dir, item, func(text string) string {
 			return strings.ReplaceAll(text, placeholder, item)
 		})
-		sub.Name = names[i]
+		sub.Name, sub.Line = names[i], line
 		if sound {
 			e.check(f, sub, said)
 		}
@@ -47,10 +52,14 @@ func (e *entry) expand(f *faults, dir string, defaults settings, sound bool) []*
 // resolve makes one subagent; item replaces the placeholder in a text.
 func (e *entry) resolve(s settings, dir, item string, replace func(string) string) *Subagent {
 	sub := &Subagent{
-		Entry: e.name, Item: item, Description: replace(e.description), Prompt: replace(s.prompt),
+		Entry: e.name, Item: item, Type: s.kind, Description: replace(e.description), Prompt: replace(s.prompt),
+		Isolation: s.isolation, OnDone: s.onDone.resolve(replace, item, e.each),
 		Cwd: below(dir, replace(s.cwd)), Sandbox: s.sandbox, SandboxBestEffort: s.bestEffort,
-		MaxRuntime: s.maxRuntime, PassEnv: s.passEnv, Show: e.show,
+		MaxRuntimeMS: s.maxRuntime.Milliseconds(), PassEnv: s.passEnv, Show: e.show,
 		Env: replaceAll(s.env, replace), Labels: replaceAll(s.labels, replace),
+	}
+	if s.promptFile != "" {
+		sub.PromptFile = below(dir, replace(s.promptFile))
 	}
 	if s.workspace != "" {
 		sub.Workspace = below(dir, replace(s.workspace))
@@ -62,13 +71,17 @@ func (e *entry) resolve(s settings, dir, item string, replace func(string) strin
 		sub.Command = append(sub.Command, replace(a))
 	}
 	if s.shell != "" {
-		line := s.shell
-		if e.each {
-			line = strings.ReplaceAll(line, placeholder, shellQuote(item))
-		}
-		sub.Command = []string{"sh", "-c", line}
+		sub.Command = shell(s.shell, item, e.each)
 	}
 	return sub
+}
+
+// shell returns the command for a line of shell, in which the item stands quoted.
+func shell(line, item string, each bool) []string {
+	if each {
+		line = strings.ReplaceAll(line, placeholder, shellQuote(item))
+	}
+	return []string{"sh", "-c", line}
 }
 
 // check holds the spawn that sub will become against the contract, so that a

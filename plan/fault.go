@@ -10,13 +10,13 @@ import (
 
 // Fault is one thing wrong with a plan file.
 type Fault struct {
-	File string
+	File string `json:"file"`
 	// Line is counted from 1; 0 when the fault has no place.
-	Line int
+	Line int `json:"line,omitzero"`
 	// Key is the path of the key, such as subagent[1].max_runtime; empty when the
 	// fault is not about one.
-	Key     string
-	Message string
+	Key     string `json:"key,omitempty"`
+	Message string `json:"message"`
 }
 
 // String returns file:line: key: message.
@@ -37,7 +37,7 @@ func (f Fault) String() string {
 
 // Error is a bad plan: every fault that was found, in the order of the file.
 type Error struct {
-	Faults []Fault
+	Faults []Fault `json:"faults"`
 }
 
 // Error implements error with one line for each fault.

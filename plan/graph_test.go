@@ -109,6 +109,10 @@ func (e *endCounter) Changed(_ int, row Row) {
 
 func (e *endCounter) Interrupted(int, bool) {}
 
+func (e *endCounter) FailedFast(string, int) {}
+
+func (e *endCounter) HookFailed(string, HookResult) {}
+
 // TestRandomCycles: a graph with an edge back is refused with a cycle in it that
 // is one.
 func TestRandomCycles(t *testing.T) {

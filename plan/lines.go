@@ -60,6 +60,32 @@ func endLines(row Row) []string {
 	return lines
 }
 
+// beginLine opens a run. In one that is continued some rows are further already.
+func beginLine(runID string, rows []Row) string {
+	ended, live := 0, 0
+	for _, row := range rows {
+		switch {
+		case row.State.Ended():
+			ended++
+		case row.State != StateWaiting:
+			live++
+		}
+	}
+	if ended+live == 0 {
+		return "run " + runID + " of " + countOf(len(rows))
+	}
+	return fmt.Sprintf("run %s goes on: of %s, %d completed before and %d still run", runID, countOf(len(rows)), ended, live)
+}
+
+func failFastLine(name string, left int) string {
+	return name + " failed: fail_fast ends the run and " + countOf(left) + " in flight"
+}
+
+// hookLines tell that an on_done failed, with the end of what it wrote.
+func hookLines(name string, h HookResult) []string {
+	return append([]string{"on_done of " + name + " failed: " + printable(h.String())}, tail(h.Output, stderrLines)...)
+}
+
 func interruptLine(left int, kill bool) string {
 	if kill {
 		return "killing " + countOf(left)

@@ -1,18 +1,18 @@
 package plan
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
 	"strings"
-	"time"
 	"unicode/utf8"
 
 	"github.com/BurntSushi/toml"
 
-	"github.com/hayward-dev/hayward/events"
 	"github.com/hayward-dev/hayward/internal/tomlpos"
 )
 
@@ -25,75 +25,11 @@ const (
 	MaxJobs = 10_000
 )
 
-// LabelRun and LabelPlan are the labels that a run gives to its subagents: the
-// run's id and the plan's name.
-const (
-	LabelRun  = "run"
-	LabelPlan = "plan"
-)
-
-// Plan is a plan file, checked and resolved.
-type Plan struct {
-	Name string
-	// Path is the file as it was named, Dir its absolute directory.
-	Path, Dir string
-	// Jobs bounds the subagents in flight; 0: the coordinator's limit decides.
-	Jobs int
-	// Subagents are in the order of the file, those of a for_each entry in the
-	// order of its items.
-	Subagents []*Subagent
-}
-
-// Subagent is one subagent of a plan, with defaults and item filled in.
-type Subagent struct {
-	Name string
-	// Entry is the name of the entry and Item the for_each item it comes from.
-	Entry, Item string
-
-	Description string
-	Command     []string
-	Prompt      string
-	// Cwd, Workspace and AddDirs are absolute.
-	Cwd, Workspace    string
-	AddDirs           []string
-	Sandbox           string
-	SandboxBestEffort bool
-	// MaxRuntime is 0 for the coordinator's default.
-	MaxRuntime  time.Duration
-	Env, Labels map[string]string
-	// PassEnv names variables taken from the environment of the run.
-	PassEnv []string
-	// Needs are the names of the subagents that must complete before.
-	Needs []string
-	// Inputs maps the end of a HAYWARD_INPUT_ variable to one of Needs.
-	Inputs map[string]string
-	// Show asks for the output at the end of the run.
-	Show bool
-}
-
-// spawn returns the request for s without what only a run knows.
-func (s *Subagent) spawn() events.Spawn {
-	spawn := events.Spawn{
-		Name: s.Name, Description: s.Description, Prompt: s.Prompt, Command: s.Command,
-		Cwd: s.Cwd, Workspace: s.Workspace, AddDirs: s.AddDirs,
-		Sandbox: s.Sandbox, SandboxBestEffort: s.SandboxBestEffort,
-		Env: s.Env, Labels: s.Labels, RunInBackground: true,
-	}
-	if s.MaxRuntime > 0 {
-		ms := s.MaxRuntime.Milliseconds()
-		spawn.MaxRuntimeMS = &ms
-	}
-	return spawn
-}
-
 // Load reads and checks the plan at path. The error is an [*Error].
 func Load(path string) (*Plan, error) {
-	bad := func(format string, args ...any) (*Plan, error) {
-		return nil, &Error{Faults: []Fault{{File: path, Message: fmt.Sprintf(format, args...)}}}
-	}
 	dir, err := filepath.Abs(filepath.Dir(path))
 	if err != nil {
-		return bad("find its directory: %v", err)
+		return badFile(path, "find its directory: %v", err)
 	}
 	file, err := os.Open(path)
 	if err != nil {
@@ -101,17 +37,26 @@ func Load(path string) (*Plan, error) {
 		if errors.As(err, &pathError) {
 			err = pathError.Err
 		}
-		return bad("open the plan: %v", err)
+		return badFile(path, "open the plan: %v", err)
 	}
 	defer file.Close()
+	return Read(path, dir, file)
+}
+
+// Read is [Load] of an open file; path and dir are as in [Parse].
+func Read(path, dir string, file io.Reader) (*Plan, error) {
 	text, err := io.ReadAll(io.LimitReader(file, MaxFile+1))
 	if err != nil {
-		return bad("read the plan: %v", err)
+		return badFile(path, "read the plan: %v", err)
 	}
 	if len(text) > MaxFile {
-		return bad("the plan is over %d bytes", MaxFile)
+		return badFile(path, "the plan is over %d bytes", MaxFile)
 	}
 	return Parse(path, dir, string(text))
+}
+
+func badFile(path, format string, args ...any) (*Plan, error) {
+	return nil, &Error{Faults: []Fault{{File: path, Message: fmt.Sprintf(format, args...)}}}
 }
 
 // Parse checks the text of a plan. path is for messages and the default name,
@@ -136,6 +81,12 @@ func Parse(path, dir, text string) (*Plan, error) {
 	} else if len(p.Name) > 128 || strings.ContainsFunc(p.Name, isControl) {
 		f.add("name", "is over 128 bytes or holds a control character")
 	}
+	p.FailFast = t.boolean("fail_fast")
+	if t.boolean("wait_all") && p.FailFast {
+		f.add("wait_all", "fail_fast and wait_all exclude each other")
+	}
+	p.OnDone = readHook(t).resolve(func(text string) string { return text }, "", false)
+	p.Digest = digest(text)
 	var defaults settings
 	if raw, ok := value[map[string]any](t, "defaults", "a table"); ok {
 		d := newTable(f, "defaults", raw)
@@ -184,6 +135,12 @@ func (g *graph) expand(dir string, defaults settings, sound bool) bool {
 	g.cycles()
 	g.show()
 	return true
+}
+
+// digest tells texts of a plan apart.
+func digest(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return hex.EncodeToString(sum[:])
 }
 
 func syntaxError(path string, err error) error {

@@ -6,7 +6,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -59,32 +58,32 @@ show = true
 	require.Equal(t, 4, p.Jobs)
 	require.Equal(t, []*Subagent{
 		{
-			Name: "first", Entry: "first", Description: "the first",
+			Name: "first", Entry: "first", Line: 16, Description: "the first",
 			Command: []string{"printf", "%s", "{item}"}, Prompt: "hello",
 			Cwd: "/plans/work", Workspace: "/abs/dir", AddDirs: []string{"/plans/shared", "/var/lib/more"},
-			Sandbox: "off", MaxRuntime: 1500 * time.Millisecond,
+			Sandbox: "off", MaxRuntimeMS: 1500,
 			Env: map[string]string{"A": "default", "B": "own"}, Labels: map[string]string{"team": "x"},
 			PassEnv: []string{"GOPROXY"},
 		},
 		{
-			Name: "each-events", Entry: "each", Item: "./events", Description: "of ./events",
+			Name: "each-events", Entry: "each", Item: "./events", Line: 28, Description: "of ./events",
 			Command: []string{"sh", "-c", "wc ./events | cat"}, Prompt: "for ./events",
 			Cwd: "/plans/events", AddDirs: []string{"/plans/shared", "/plans/events/x"},
-			Sandbox: "strict", SandboxBestEffort: true, MaxRuntime: 2 * time.Minute,
+			Sandbox: "strict", SandboxBestEffort: true, MaxRuntimeMS: 120_000,
 			Env:    map[string]string{"A": "default", "B": "default", "ITEM": "<./events>"},
 			Labels: map[string]string{"team": "x", "item": "./events"}, PassEnv: []string{"GOPROXY"},
 		},
 		{
-			Name: "each-a-b", Entry: "each", Item: "a b", Description: "of a b",
+			Name: "each-a-b", Entry: "each", Item: "a b", Line: 28, Description: "of a b",
 			Command: []string{"sh", "-c", "wc 'a b' | cat"}, Prompt: "for a b",
 			Cwd: "/plans/a b", AddDirs: []string{"/plans/shared", "/plans/a b/x"},
-			Sandbox: "strict", SandboxBestEffort: true, MaxRuntime: 2 * time.Minute,
+			Sandbox: "strict", SandboxBestEffort: true, MaxRuntimeMS: 120_000,
 			Env:    map[string]string{"A": "default", "B": "default", "ITEM": "<a b>"},
 			Labels: map[string]string{"team": "x", "item": "a b"}, PassEnv: []string{"GOPROXY"},
 		},
 		{
-			Name: "last", Entry: "last", Command: []string{"sh", "-c", "true"}, Cwd: "/plans/work",
-			AddDirs: []string{"/plans/shared"}, Sandbox: "strict", SandboxBestEffort: true, MaxRuntime: 2 * time.Minute,
+			Name: "last", Entry: "last", Line: 39, Command: []string{"sh", "-c", "true"}, Cwd: "/plans/work",
+			AddDirs: []string{"/plans/shared"}, Sandbox: "strict", SandboxBestEffort: true, MaxRuntimeMS: 120_000,
 			Env: map[string]string{"A": "default", "B": "default"}, Labels: map[string]string{"team": "x"},
 			PassEnv: []string{"GOPROXY"}, Show: true,
 			Needs:  []string{"first", "each-events", "each-a-b"},

@@ -45,6 +45,7 @@ func (s Summary) Line() string {
 	}{
 		{s.Counts.Completed, "completed"}, {s.Counts.Failed, "failed"},
 		{s.Counts.Cancelled, "cancelled"}, {s.Counts.Skipped, "skipped"},
+		{s.Counts.Running, "running"}, {s.Counts.Waiting, "waiting"},
 	} {
 		if p.n > 0 {
 			parts = append(parts, fmt.Sprintf("%d %s", p.n, p.word))
@@ -67,8 +68,12 @@ func (p *Plan) shown(s Summary) (Result, bool) {
 // copyOutput writes the whole stdout of an ended subagent. Parts are asked for
 // again by offset when a reply is lost.
 func copyOutput(ctx context.Context, runner Runner, session, id string, w io.Writer) error {
+	return copyLog(ctx, runner, events.FileRequest{ParentSessionID: session, ID: id, Stream: "stdout"}, w)
+}
+
+// copyLog writes what request asks for, up to what is the end now.
+func copyLog(ctx context.Context, runner Runner, request events.FileRequest, w io.Writer) error {
 	again := newRetry()
-	request := events.FileRequest{ParentSessionID: session, ID: id, Stream: "stdout"}
 	for {
 		attempt, cancel := context.WithTimeout(ctx, replySlack)
 		reply, err := runner.Logs(attempt, request)
@@ -81,16 +86,16 @@ func copyOutput(ctx context.Context, runner Runner, session, id string, w io.Wri
 			if reply.EOF || reply.Next >= reply.Size {
 				return nil
 			}
-			if reply.Next > request.Offset {
-				request.Offset = reply.Next
+			if reply.Next > request.Offset || request.Tail != nil {
+				request.Offset, request.Tail = reply.Next, nil
 				again = newRetry()
 				continue
 			}
 		case classify(err) == refused:
-			return fmt.Errorf("read the output of %s: %w", id, err)
+			return fmt.Errorf("read the output of %s: %w", request.ID, err)
 		}
 		if !again.wait(ctx) {
-			return fmt.Errorf("read the output of %s: %w", id, err)
+			return fmt.Errorf("read the output of %s: %w", request.ID, err)
 		}
 	}
 }

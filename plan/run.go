@@ -10,74 +10,16 @@ import (
 	"github.com/hayward-dev/hayward/events"
 )
 
-// Runner is what a run needs of a coordinator. The Go client implements it. A
-// call returns a typed [events.Error] or whatever kept the reply away.
-type Runner interface {
-	Spawn(ctx context.Context, spawn events.Spawn) (events.SpawnReply, error)
-	Query(ctx context.Context, query events.Query) (events.QueryReply, error)
-	Cancel(ctx context.Context, cancel events.Cancel) (events.CancelReply, error)
-	Logs(ctx context.Context, request events.FileRequest) (events.FileReply, error)
-}
-
-// Observer is told how a run goes, from the goroutine of the run. Its methods
-// must not block.
-type Observer interface {
-	// Begin comes first, with one row for each subagent in the plan's order.
-	Begin(runID string, rows []Row)
-	// Changed says that row i is now row.
-	Changed(i int, row Row)
-	// Interrupted comes when the run is told to end, and again when it is told to
-	// kill; left are still in flight.
-	Interrupted(left int, kill bool)
-}
-
-// Options are how to run a plan. The zero value is good.
-type Options struct {
-	// RunID is the run's id and its session. Default: a new one.
-	RunID string
-	// Jobs overrides the plan's.
-	Jobs int
-	// Env is the base environment of every subagent; the plan's own wins.
-	Env map[string]string
-	// LookupEnv resolves pass_env. Default: no variable is set.
-	LookupEnv func(name string) (value string, ok bool)
-	Observer  Observer
-	// Refresh is how often the latest of running subagents is read for the
-	// Observer. Default [DefaultRefresh].
-	Refresh time.Duration
-	// Interrupt ends the run: the first value gracefully, the second kills. The
-	// end of Run's context counts as one.
-	Interrupt <-chan struct{}
-}
-
-// The deadlines of a run.
-const (
-	// DefaultRefresh keeps a display lively at a cost that does not show.
-	DefaultRefresh = 500 * time.Millisecond
-	// patience is how long a coordinator may leave one subagent's requests
-	// without an answer before the run gives up. It covers a restart.
-	patience = 2 * time.Minute
-	// gracePatience is how long a graceful end may take before the run kills, and
-	// killPatience how long killing may take before the run gives up. Both are
-	// well over the coordinator's own deadlines.
-	gracePatience = 2 * time.Minute
-	killPatience  = time.Minute
-	// maxInFlight bounds the subagents handed to the coordinator when no number of
-	// jobs is set, so that one plan does not fill its queue.
-	maxInFlight = 500
-	// maxSpawns bounds the spawn requests under way at once.
-	maxSpawns = 8
-)
-
-// ErrLost is returned when the coordinator gave no answer for so long that the
-// end of a subagent is not known.
-var ErrLost = errors.New("the coordinator does not answer")
-
 // node is one subagent of a run. The run's goroutine owns it.
 type node struct {
 	sub *Subagent
 	id  string
-	row Row
+	// attempt counts the ids that this subagent has had, this one included.
+	attempt int
+	row     Row
+	// begun is set once it was handed to the coordinator, by this execution or an
+	// earlier one.
+	begun bool
 	// waits counts the needs that have not ended.
 	waits int
 	// dependents are indexes of the nodes that need this one.
@@ -100,6 +42,12 @@ type run struct {
 	inFlight map[int]bool
 	left     int
 	err      error
+	// keepErr is the first failure to make an end durable.
+	keepErr error
+	// joined are nodes that an earlier execution started and that have not ended.
+	joined []int
+	// failedBy is the subagent whose failure ends the run.
+	failedBy string
 
 	// work ends when the run gives up; requests are made under it.
 	work context.Context
@@ -107,11 +55,20 @@ type run struct {
 	stopping chan struct{}
 	stage    stage
 	giveUp   *time.Timer
+	// interrupted tells an end that was asked for from one by fail_fast.
+	interrupted bool
+	// hooking ends when hooks are to be killed.
+	hooking   context.Context
+	stopHooks context.CancelFunc
 
 	// spawns bounds concurrent spawn requests.
 	spawns chan struct{}
 	ended  chan ended
 	seen   chan []events.Snapshot
+	hooked chan hooked
+	hooks  chan struct{} // bounds concurrent hooks
+	// hooksLeft counts those that have not ended, hookFailures those that failed.
+	hooksLeft, hookFailures int
 	// polling is true while a poll is under way; its result comes on seen.
 	polling bool
 	// stopCanceller ends the canceller that runs, if one does. cancelErrs are the
@@ -144,6 +101,8 @@ func (p *Plan) Run(ctx context.Context, runner Runner, o Options) (Summary, erro
 	r := newRun(p, runner, o)
 	work, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	r.work = work
+	r.hooking, r.stopHooks = context.WithCancel(work)
+	defer r.stopHooks()
 	if r.options.Observer != nil {
 		rows := make([]Row, len(r.nodes))
 		for i := range r.nodes {
@@ -157,45 +116,7 @@ func (p *Plan) Run(ctx context.Context, runner Runner, o Options) (Summary, erro
 	if r.err != nil {
 		r.err = errors.Join(append([]error{r.err}, r.cancelErrs[:]...)...)
 	}
-	return r.summary(), r.err
-}
-
-func newRun(p *Plan, runner Runner, o Options) *run {
-	if o.RunID == "" {
-		o.RunID = events.NewID()
-	}
-	if o.Jobs == 0 {
-		o.Jobs = p.Jobs
-	}
-	if o.Jobs == 0 {
-		o.Jobs = maxInFlight
-	}
-	if o.Refresh == 0 {
-		o.Refresh = DefaultRefresh
-	}
-	n := len(p.Subagents)
-	r := &run{
-		plan: p, runner: runner, options: o, started: time.Now(),
-		nodes: make([]node, n), index: make(map[string]int, n), byID: make(map[string]int, n), inFlight: make(map[int]bool), left: n,
-		stopping: make(chan struct{}), spawns: make(chan struct{}, maxSpawns),
-		// Buffered so that workers never wait for a loop that has left.
-		ended: make(chan ended, n), seen: make(chan []events.Snapshot, 1),
-	}
-	for i, s := range p.Subagents {
-		r.index[s.Name] = i
-		r.nodes[i] = node{sub: s, waits: len(s.Needs), row: Row{Name: s.Name, State: StateWaiting}}
-		r.nodes[i].result = Result{Name: s.Name, Entry: s.Entry, Needs: s.Needs}
-		if len(s.Needs) == 0 {
-			r.ready = append(r.ready, i)
-		}
-	}
-	for i, s := range p.Subagents {
-		for _, need := range s.Needs {
-			d := &r.nodes[r.index[need]]
-			d.dependents = append(d.dependents, i)
-		}
-	}
-	return r
+	return r.summary(), errors.Join(r.err, r.keepErr)
 }
 
 // loop runs until no node is left.
@@ -210,12 +131,15 @@ func (r *run) loop(ctx context.Context, abandon context.CancelFunc) {
 	r.giveUp.Stop()
 	defer r.giveUp.Stop()
 	done := ctx.Done()
+	r.owedHooks()
 	for {
 		r.start()
-		if r.left == 0 {
+		if r.left == 0 && r.hooksLeft == 0 {
 			return
 		}
 		select {
+		case h := <-r.hooked:
+			r.endHook(h)
 		case e := <-r.ended:
 			r.end(e.i, e.outcome)
 		case snapshots := <-r.seen:
@@ -230,7 +154,7 @@ func (r *run) loop(ctx context.Context, abandon context.CancelFunc) {
 			r.interrupt()
 		case <-r.giveUp.C:
 			if r.stage == stageEnding {
-				r.interrupt()
+				r.escalate()
 				continue
 			}
 			// The drivers return at once now, each with what it knows.
@@ -239,22 +163,32 @@ func (r *run) loop(ctx context.Context, abandon context.CancelFunc) {
 	}
 }
 
-// start hands out ready nodes as far as the limit allows.
+// start hands out ready nodes as far as the limit allows. What an earlier
+// execution started is watched whatever the limit: it runs already.
 func (r *run) start() {
+	for _, i := range r.joined {
+		r.drive(i, true)
+	}
+	r.joined = nil
 	for len(r.ready) > 0 && len(r.inFlight) < r.options.Jobs && r.stage == stageRunning && r.err == nil {
 		i := r.ready[0]
 		r.ready = r.ready[1:]
-		n := &r.nodes[i]
-		n.id = events.NewID()
-		r.byID[n.id] = i
-		r.inFlight[i] = true
+		r.nodes[i].begun = true
 		r.change(i, func(row *Row) { row.State, row.Since = StateQueued, time.Now() })
-		d := &driver{run: r, id: n.id, spawn: r.spawn(n)}
-		r.workers.Go(func() { r.ended <- ended{i, d.drive()} })
+		r.drive(i, false)
 	}
 	if len(r.inFlight) == 0 && r.left > 0 && (r.stage != stageRunning || r.err != nil) {
 		r.drop()
 	}
+}
+
+// drive takes node i from its spawn, or with accepted from behind it, to its end.
+func (r *run) drive(i int, accepted bool) {
+	n := &r.nodes[i]
+	r.byID[n.id] = i
+	r.inFlight[i] = true
+	d := &driver{run: r, id: n.id, spawn: r.spawn(n), accepted: accepted}
+	r.workers.Go(func() { r.ended <- ended{i, d.drive()} })
 }
 
 // drop ends every node that was never started: the run is over.
@@ -265,21 +199,32 @@ func (r *run) drop() {
 			continue
 		}
 		r.left--
-		n.result.Status, n.result.Reason = StateCancelled, events.ReasonUser
 		if r.stage == stageRunning {
-			n.result.Status, n.result.Reason = StateSkipped, ""
+			n.result.Status = StateSkipped
 			n.result.Error = events.Errorf(events.CodeUnreachable, events.LayerCoordinator, "not started: %w", ErrLost)
+		} else {
+			r.neverStarted(n)
 		}
 		r.change(i, func(row *Row) { row.finish(n.result) })
 	}
 	r.ready = nil
 }
 
+// neverStarted is the result of a node that the end of the run came before.
+func (r *run) neverStarted(n *node) {
+	n.result.Error = nil
+	if r.failedBy != "" {
+		n.result.Status, n.result.Reason, n.result.BlockedBy = StateSkipped, events.ReasonFailFast, r.failedBy
+		return
+	}
+	n.result.Status, n.result.Reason = StateCancelled, events.ReasonUser
+}
+
 // spawn completes the request for n.
 func (r *run) spawn(n *node) events.Spawn {
 	s := n.sub.spawn()
 	s.ID = n.id
-	s.ParentSessionID, s.ParentPromptID = r.options.RunID, r.options.RunID
+	s.ParentSessionID, s.ParentPromptID = r.options.RunID, r.options.Prompt
 	env := merged(r.options.Env, nil)
 	for _, name := range n.sub.PassEnv {
 		if v, ok := r.lookup(name); ok {
@@ -310,19 +255,54 @@ func (r *run) end(i int, o outcome) {
 	n := &r.nodes[i]
 	delete(r.inFlight, i)
 	r.left--
+	n.result.Attempt = n.attempt
 	n.result.fill(n.id, o)
-	if o.lost && r.err == nil {
-		r.err = fmt.Errorf("run subagent %s (%s): %w", n.sub.Name, n.id, errors.Join(ErrLost, o.err))
+	if errors.Is(o.err, errStopped) {
+		n.result.Attempt = 0
+		r.neverStarted(n)
 	}
-	r.change(i, func(row *Row) { row.finish(n.result) })
+	if o.lost {
+		r.fail(fmt.Errorf("run subagent %s (%s): %w", n.sub.Name, n.id, errors.Join(ErrLost, o.err)))
+	}
+	if n.result.known() {
+		r.keep(n.result)
+		r.hook(i, n.result)
+	}
+	r.change(i, func(row *Row) {
+		row.finish(n.result)
+		if o.never && row.Message != "" && n.sub.Line > 0 {
+			row.Message = fmt.Sprintf("%s:%d: %s", r.plan.Path, n.sub.Line, row.Message)
+		}
+	})
 	for _, d := range n.dependents {
 		if n.result.Status == StateCompleted {
-			if r.nodes[d].waits--; r.nodes[d].waits == 0 && !r.nodes[d].row.State.Ended() {
+			if r.nodes[d].waits--; r.nodes[d].waits == 0 && !r.nodes[d].begun && !r.nodes[d].row.State.Ended() {
 				r.ready = append(r.ready, d)
 			}
 			continue
 		}
 		r.skip(d, n.sub.Name)
+	}
+	if n.result.Status == StateFailed && r.plan.FailFast {
+		r.failFast(n.sub.Name)
+	}
+}
+
+// fail keeps the first error of the run itself.
+func (r *run) fail(err error) {
+	if r.err == nil {
+		r.err = err
+	}
+}
+
+// keep makes the end of an attempt durable. Subagents go on without: the
+// coordinator has their ends as well.
+func (r *run) keep(res Result) {
+	if r.options.Keep == nil {
+		return
+	}
+	if err := r.options.Keep(res); err != nil && r.keepErr == nil {
+		r.keepErr = err
 	}
 }
 
@@ -330,7 +310,7 @@ func (r *run) end(i int, o outcome) {
 // the run is being ended they are cancelled with everything else.
 func (r *run) skip(i int, need string) {
 	n := &r.nodes[i]
-	if n.row.State.Ended() || r.stage != stageRunning {
+	if n.begun || n.row.State.Ended() || r.stage != stageRunning {
 		return
 	}
 	r.left--

@@ -281,6 +281,14 @@ func (r *recorder) Interrupted(left int, kill bool) {
 	r.said = append(r.said, interruptLine(left, kill))
 }
 
+func (r *recorder) FailedFast(name string, left int) {
+	r.said = append(r.said, failFastLine(name, left))
+}
+
+func (r *recorder) HookFailed(name string, h HookResult) {
+	r.said = append(r.said, hookLines(name, h)...)
+}
+
 func TestObserver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake(map[string]behavior{"a": {lasts: time.Second}, "b": {lasts: time.Second, exit: 1}})

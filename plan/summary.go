@@ -1,7 +1,6 @@
 package plan
 
 import (
-	"errors"
 	"time"
 
 	"github.com/hayward-dev/hayward/events"
@@ -12,12 +11,14 @@ type Summary struct {
 	RunID string `json:"run_id"`
 	Plan  string `json:"plan"`
 	Path  string `json:"path"`
-	// Success is true when every subagent completed.
+	// Success is true when every subagent completed and no on_done failed.
 	Success     bool      `json:"success"`
 	Interrupted bool      `json:"interrupted"`
 	StartedAt   time.Time `json:"started_at"`
 	DurationMS  int64     `json:"duration_ms"`
 	Counts      Counts    `json:"counts"`
+	// OnDone is how the plan's own on_done ended.
+	OnDone *HookResult `json:"on_done,omitempty"`
 	// Subagents are in the order of the plan.
 	Subagents []Result `json:"subagents"`
 }
@@ -29,12 +30,20 @@ type Counts struct {
 	Failed    int `json:"failed"`
 	Cancelled int `json:"cancelled"`
 	Skipped   int `json:"skipped"`
+	// Running and Waiting are of a run that has not ended.
+	Running int `json:"running,omitzero"`
+	Waiting int `json:"waiting,omitzero"`
 }
 
 // Result is how one subagent of a run ended.
 type Result struct {
 	Name  string `json:"name"`
 	Entry string `json:"entry"`
+	// Line is the entry's line in the plan file.
+	Line int `json:"line,omitzero"`
+	// Attempt counts how often it was handed to the coordinator, each time under
+	// an id of its own: a run that is continued tries again what did not complete.
+	Attempt int `json:"attempt,omitzero"`
 	// SubagentID is absent when none was made.
 	SubagentID string        `json:"subagent_id,omitempty"`
 	Status     State         `json:"status"`
@@ -47,13 +56,25 @@ type Result struct {
 	// DurationMS is start to end.
 	DurationMS int64 `json:"duration_ms"`
 	// ExitCode is null when there is none.
-	ExitCode    *int                  `json:"exit_code"`
-	Signal      string                `json:"signal,omitempty"`
-	OutputBytes int64                 `json:"output_bytes"`
-	OutputPath  string                `json:"output_path,omitempty"`
-	StderrTail  string                `json:"stderr_tail,omitempty"`
-	Error       *events.Error         `json:"error,omitempty"`
-	Sandbox     *events.SandboxReport `json:"sandbox,omitempty"`
+	ExitCode *int   `json:"exit_code"`
+	Signal   string `json:"signal,omitempty"`
+	// Output is set in a report alone, whole or with the middle left out.
+	Output          string                `json:"output,omitempty"`
+	OutputEncoding  string                `json:"output_encoding,omitempty"`
+	OutputTruncated bool                  `json:"output_truncated,omitzero"`
+	OutputBytes     int64                 `json:"output_bytes"`
+	OutputPath      string                `json:"output_path,omitempty"`
+	StderrTail      string                `json:"stderr_tail,omitempty"`
+	Error           *events.Error         `json:"error,omitempty"`
+	Sandbox         *events.SandboxReport `json:"sandbox,omitempty"`
+	// OnDone is how the entry's on_done ended, if it has one.
+	OnDone *HookResult `json:"on_done,omitempty"`
+}
+
+// known reports whether res is the end of an attempt: the coordinator told it,
+// or refused to make the subagent.
+func (res *Result) known() bool {
+	return res.Attempt > 0 && (res.EndedAt != nil || res.SubagentID == "")
 }
 
 // fill completes res from the outcome of the subagent with that id.
@@ -77,8 +98,6 @@ func (res *Result) fill(id string, o outcome) {
 func (res *Result) fillError(err error) {
 	res.Error = events.AsError(err)
 	switch {
-	case errors.Is(err, errStopped):
-		res.Status, res.Reason, res.Error = StateCancelled, events.ReasonUser, nil
 	case res.Error.Code == events.CodePromptCancelled:
 		res.Status, res.Reason = StateCancelled, events.ReasonPrompt
 	case res.Error.Code == events.CodeLimit:
@@ -96,7 +115,7 @@ func (res *Result) fillError(err error) {
 func (r *run) summary() Summary {
 	s := Summary{
 		RunID: r.options.RunID, Plan: r.plan.Name, Path: r.plan.Path,
-		Interrupted: r.stage != stageRunning, StartedAt: r.started.UTC(),
+		Interrupted: r.interrupted, StartedAt: r.started.UTC(),
 		DurationMS: time.Since(r.started).Milliseconds(),
 		Counts:     Counts{Total: len(r.nodes)}, Subagents: make([]Result, len(r.nodes)),
 	}
@@ -104,7 +123,7 @@ func (r *run) summary() Summary {
 		s.Subagents[i] = r.nodes[i].result
 		s.Counts.add(r.nodes[i].result.Status, 1)
 	}
-	s.Success = s.Counts.Completed == s.Counts.Total
+	s.Success = s.Counts.Completed == s.Counts.Total && r.hookFailures == 0
 	return s
 }
 
@@ -118,5 +137,9 @@ func (c *Counts) add(s State, n int) {
 		c.Cancelled += n
 	case StateSkipped:
 		c.Skipped += n
+	case StateWaiting:
+		c.Waiting += n
+	default:
+		c.Running += n
 	}
 }

@@ -53,6 +53,15 @@ func (t *table) text(name string) string {
 	return s
 }
 
+// word is text that says nothing when it is empty.
+func (t *table) word(name string) string {
+	s := t.text(name)
+	if _, given := t.values[name].(string); given && s == "" {
+		t.faults.add(t.key(name), "is empty")
+	}
+	return s
+}
+
 func (t *table) boolean(name string) bool {
 	b, _ := value[bool](t, name, "true or false")
 	return b

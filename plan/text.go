@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/charmbracelet/x/ansi"
+
+	"github.com/hayward-dev/hayward/events"
 )
 
 // printable returns s, which a subagent wrote, as one line that cannot move the
@@ -60,6 +62,8 @@ func clock(d time.Duration) string {
 // why says in a few words how row ended, if there is more to say than its state.
 func (row Row) why() string {
 	switch {
+	case row.State == StateSkipped && row.Reason == events.ReasonFailFast:
+		return row.BlockedBy + " failed"
 	case row.State == StateSkipped && row.BlockedBy != "":
 		return "needs " + row.BlockedBy
 	case row.State == StateCompleted:

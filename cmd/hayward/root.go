@@ -57,7 +57,7 @@ func (a *app) rootCommand() *cobra.Command {
 		},
 		groupSee: {
 			a.queryCommand(), a.psCommand(), a.withSettings(pointToCompletion(a.completionsCommand())),
-			a.withSettings(a.outstandingCommand()), a.logsCommand(), a.transcriptCommand(), a.inspectCommand(),
+			a.withSettings(a.outstandingCommand()), a.reportCommand(), a.logsCommand(), a.transcriptCommand(), a.inspectCommand(),
 		},
 		groupOwner: {
 			a.serveCommand(), a.shutdownCommand(), a.configCommand(), a.doctorCommand(), a.loadCommand(),

@@ -92,6 +92,9 @@ func (p Paths) Subagents() string { return filepath.Join(p.State, "subagents") }
 // RunDir is the run directory of one subagent; id must be valid.
 func (p Paths) RunDir(id string) string { return filepath.Join(p.Subagents(), id) }
 
+// Runs holds one directory for each run of a plan. Clients write it.
+func (p Paths) Runs() string { return filepath.Join(p.State, "runs") }
+
 // Bin is where the embedded hayward-child is unpacked.
 func (p Paths) Bin() string { return filepath.Join(p.State, "bin") }
 
