@@ -142,7 +142,7 @@ func (e *execution) finish(ctx context.Context, s *Summary, runErr error) error 
 		return err
 	}
 	env := append(append([]string(nil), e.flags.Environ...), planEnvironment(*s, s.status(runErr), path)...)
-	h := runHook(ctx, e.plan.OnDone, e.plan.Dir, env)
+	h := runHook(ctx, hookTimeout, e.plan.OnDone, e.plan.Dir, env)
 	s.OnDone = &h
 	if h.Failed() {
 		s.Success = false

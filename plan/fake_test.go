@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -139,6 +140,7 @@ func (f *fakeRunner) snapshot(c *fakeChild) events.Snapshot {
 	if c.status.Terminal() {
 		s.State, s.EndedAt = events.StateCompleted, &c.ended
 		s.DurationMS = c.ended.Sub(c.started).Milliseconds()
+		s.Output.Text = "short output of " + c.spawn.Name
 		s.Output.Path = "/state/" + c.spawn.Name + "/stdout.log"
 		if c.status != events.StatusCancelled {
 			s.ExitCode = &c.exit
@@ -203,10 +205,13 @@ func (f *fakeRunner) Cancel(ctx context.Context, c events.Cancel) (events.Cancel
 		f.mu.Unlock()
 		return events.CancelReply{}, err
 	}
-	f.gated[c.Target.ParentPromptID] = true
+	if c.Target.ParentPromptID != "" {
+		f.gated[c.Target.ParentPromptID] = true
+	}
 	var wait []*fakeChild
 	for _, child := range f.children {
-		if child.status.Terminal() || child.spawn.ParentPromptID != c.Target.ParentPromptID {
+		named := slices.Contains(c.Target.IDs, child.spawn.ID) || child.spawn.ParentPromptID == c.Target.ParentPromptID
+		if child.status.Terminal() || !named {
 			continue
 		}
 		wait = append(wait, child)
@@ -245,6 +250,20 @@ func (f *fakeRunner) Logs(_ context.Context, r events.FileRequest) (events.FileR
 	part := text[r.Offset:min(int(r.Offset)+4, len(text))]
 	next := r.Offset + int64(len(part))
 	return events.FileReply{SubagentID: r.ID, Data: []byte(part), Offset: r.Offset, Next: next, Size: int64(len(text)), EOF: int(next) == len(text)}, nil
+}
+
+// attempts are the children called name, in the order of their start.
+func (f *fakeRunner) attempts(name string) []*fakeChild {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	var list []*fakeChild
+	for _, c := range f.children {
+		if c.spawn.Name == name {
+			list = append(list, c)
+		}
+	}
+	slices.SortFunc(list, func(a, b *fakeChild) int { return a.started.Compare(b.started) })
+	return list
 }
 
 func (f *fakeRunner) child(name string) *fakeChild {

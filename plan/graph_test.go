@@ -55,8 +55,9 @@ func indexes(n int) []int {
 }
 
 // TestRandomGraphs: needs come before what needs them, no more than the limit
-// is in flight, every subagent ends once, and it was made if and only if all its
-// needs completed.
+// is in flight, every subagent ends once, and with wait_all it was made if and
+// only if all its needs completed. With fail_fast nothing starts after the first
+// failure, and what it cut off says so.
 func TestRandomGraphs(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		lines, b := dag(rt)
@@ -68,6 +69,7 @@ func TestRandomGraphs(t *testing.T) {
 		p, err := Parse("random.toml", "/plans", entries(lines...))
 		require.NoError(rt, err)
 		f := newFake(b)
+		p.FailFast = rapid.Bool().Draw(rt, "fail_fast")
 		ends := &endCounter{ends: make(map[string]int)}
 		var s Summary
 		synctest.Test(t, func(t *testing.T) {
@@ -80,8 +82,9 @@ func TestRandomGraphs(t *testing.T) {
 			status[r.Name] = r.Status
 			require.Equal(rt, 1, ends.ends[r.Name], r.Name)
 		}
-		for _, sub := range p.Subagents {
+		for i, sub := range p.Subagents {
 			ready := true
+			require.LessOrEqual(rt, len(f.attempts(sub.Name)), 1, sub.Name)
 			c := f.child(sub.Name)
 			for _, need := range sub.Needs {
 				ready = ready && status[need] == StateCompleted
@@ -89,21 +92,41 @@ func TestRandomGraphs(t *testing.T) {
 					require.False(rt, f.child(need).ended.After(c.started), "%s before %s", sub.Name, need)
 				}
 			}
-			require.Equal(rt, ready && !refused[sub.Name], c != nil, sub.Name)
-			require.Equal(rt, !ready, status[sub.Name] == StateSkipped, sub.Name)
+			if c != nil {
+				require.True(rt, c.status.Terminal(), sub.Name)
+			}
+			cut := s.Subagents[i].Reason == events.ReasonFailFast
+			if ends.firstFailure.IsZero() || !p.FailFast {
+				require.False(rt, cut)
+				require.Equal(rt, ready && !refused[sub.Name], c != nil, sub.Name)
+				require.Equal(rt, !ready, status[sub.Name] == StateSkipped, sub.Name)
+				continue
+			}
+			require.False(rt, c != nil && c.started.After(ends.firstFailure), "%s started after the first failure", sub.Name)
+			if c == nil && !refused[sub.Name] {
+				require.True(rt, cut || s.Subagents[i].Reason == events.ReasonDependency, sub.Name)
+				require.Equal(rt, StateSkipped, status[sub.Name])
+			}
 		}
 		require.Equal(rt, len(p.Subagents), s.Counts.Total)
-		require.Equal(rt, s.Counts.Total, s.Counts.Completed+s.Counts.Failed+s.Counts.Skipped)
+		require.Equal(rt, s.Counts.Total, s.Counts.Completed+s.Counts.Failed+s.Counts.Cancelled+s.Counts.Skipped)
+		require.Equal(rt, !ends.firstFailure.IsZero(), s.exitCode(err) == ExitFailed)
 	})
 }
 
-type endCounter struct{ ends map[string]int }
+type endCounter struct {
+	ends         map[string]int
+	firstFailure time.Time
+}
 
 func (e *endCounter) Begin(string, []Row) {}
 
 func (e *endCounter) Changed(_ int, row Row) {
 	if row.State.Ended() {
 		e.ends[row.Name]++
+		if row.State == StateFailed && e.firstFailure.IsZero() {
+			e.firstFailure = time.Now()
+		}
 	}
 }
 

@@ -74,7 +74,11 @@ func beginLine(runID string, rows []Row) string {
 	if ended+live == 0 {
 		return "run " + runID + " of " + countOf(len(rows))
 	}
-	return fmt.Sprintf("run %s goes on: of %s, %d completed before and %d still run", runID, countOf(len(rows)), ended, live)
+	line := fmt.Sprintf("run %s goes on: of %s, %d completed before", runID, countOf(len(rows)), ended)
+	if live > 0 {
+		line += fmt.Sprintf(" and %d still run", live)
+	}
+	return line
 }
 
 func failFastLine(name string, left int) string {

@@ -73,7 +73,7 @@ func (r *run) hook(i int, res Result) {
 	env := append(append([]string(nil), r.options.Environ...), hookEnvironment(r.options.RunID, r.plan.Name, res)...)
 	r.workers.Go(func() {
 		r.hooks <- struct{}{} // each of them has a deadline
-		result := runHook(r.hooking, sub.OnDone, r.plan.Dir, env)
+		result := runHook(r.hooking, hookTimeout, sub.OnDone, r.plan.Dir, env)
 		<-r.hooks
 		r.hooked <- hooked{i, res, result} // the loop takes as many as it began
 	})
@@ -131,10 +131,10 @@ func planEnvironment(s Summary, status, summary string) []string {
 	}
 }
 
-// runHook runs one on_done to its end, its deadline or the end of ctx. At the
+// runHook runs one on_done to its end, its timeout or the end of ctx. At the
 // latter two its whole process group is killed.
-func runHook(ctx context.Context, argv []string, dir string, env []string) HookResult {
-	limited, cancel := context.WithTimeout(ctx, hookTimeout)
+func runHook(ctx context.Context, timeout time.Duration, argv []string, dir string, env []string) HookResult {
+	limited, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	started := time.Now()
 	output := &lastBytes{most: hookOutput}
@@ -151,7 +151,7 @@ func runHook(ctx context.Context, argv []string, dir string, env []string) HookR
 	case ctx.Err() != nil:
 		h.Error = "killed: the run was interrupted"
 	case limited.Err() != nil:
-		h.Error = fmt.Sprintf("killed: it took longer than %v", hookTimeout)
+		h.Error = fmt.Sprintf("killed: it took longer than %v", timeout)
 	case errors.Is(err, exec.ErrWaitDelay):
 		h.Error = "what it started in the background holds its output open"
 	case err != nil && !errors.As(err, &exit):

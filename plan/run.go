@@ -257,7 +257,8 @@ func (r *run) end(i int, o outcome) {
 	r.left--
 	n.result.Attempt = n.attempt
 	n.result.fill(n.id, o)
-	if errors.Is(o.err, errStopped) {
+	// A run that ends has its own prompt cancelled: that refusal is no other end.
+	if errors.Is(o.err, errStopped) || (o.never && r.stage != stageRunning && events.HasCode(o.err, events.CodePromptCancelled)) {
 		n.result.Attempt = 0
 		r.neverStarted(n)
 	}
