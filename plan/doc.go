@@ -5,15 +5,20 @@
 //
 // TOML, read strictly. At the top: name (default: the file's name), jobs (how
 // many subagents may be in flight; default: the coordinator's limit decides),
-// the table [defaults], and one [[subagent]] for each entry:
+// fail_fast (the first failure ends the run) or wait_all (the default), on_done (a
+// command for the end of the run), the table [defaults], and one [[subagent]] for
+// each entry:
 //
 //	name                 required, unique
 //	command              argv, an array; never passed to a shell
 //	shell                instead of command: one line or more for sh -c
+//	type                 the subagent type; default: command
 //	prompt               written to the command's stdin
+//	prompt_file          instead of prompt: a file, read at the start
 //	description          for people
 //	cwd, workspace       directories; relative ones are below the plan's own
 //	add_dirs             further directories to make writable
+//	isolation            the file space: none
 //	sandbox              the profile
 //	sandbox_best_effort  go on with what the kernel can enforce
 //	max_runtime          such as "90s" or "1h30m"
@@ -22,6 +27,7 @@
 //	needs                names of entries whose outputs this one reads
 //	for_each             an array of strings: one subagent for each
 //	show                 print this one's output at the end
+//	on_done              argv, or a line for sh -c: run after its end
 //
 // [defaults] takes all of these but name, description, needs, for_each and
 // show. An entry's own value replaces the default; env and labels are merged by
@@ -43,7 +49,10 @@
 // character of the need's name outside A-Z a-z 0-9 _ is replaced by "_", and a
 // leading digit gets a "_" before it. Two needs that would share a variable are
 // refused. When a need does not complete, what depends on it is skipped, with
-// reason dependency; everything else goes on.
+// reason dependency; everything else goes on, unless the plan fails fast: then
+// what runs is cancelled and what waits is skipped, with reason fail_fast.
+//
+// [ForEach] makes a plan of one command and a list of items, without a file.
 //
 // # Faults
 //
@@ -58,6 +67,23 @@
 // subagent runs twice. Each run is a session of its own, and one prompt of it.
 // An observer is told of changes and must not block.
 //
-// [Command] is the verb: it runs a plan with progress on stderr and a summary on
-// stdout, and handles the signals.
+// # Going on
+//
+// A run is kept as a [Record] before anything is spawned, and can be executed by
+// one process after another: at most one at a time, each doing what is left. The
+// id of a subagent follows from the run, the name and the attempt, so that
+// whatever a process had under way when it died, its successor asks for the same
+// and the coordinator takes it once. [Record.Survey] finds out what is left.
+//
+// # on_done
+//
+// It runs in the process that executes the run: not sandboxed, with that
+// process's environment and variables that say what ended, at least once for each
+// end, under a deadline. Its failure fails the run.
+//
+// # The verbs
+//
+// [Command] is run: it executes a run with progress on stderr and a summary on
+// stdout, and handles the signals. [ReportCommand] is report, [Runs.PrintList]
+// the list of runs, and [Plan.PrintCheck] looks at a plan without running it.
 package plan

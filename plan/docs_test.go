@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestDocumentation: the example of docs/plans.md is a plan, and its table lists
-// every key that an entry may have, and no other.
+// TestDocumentation: the example of docs/plans.md is a plan, its graph is as
+// drawn there, and its table lists every key that an entry may have, and no other.
 func TestDocumentation(t *testing.T) {
 	text, err := os.ReadFile("../docs/plans.md")
 	require.NoError(t, err)
@@ -19,6 +19,7 @@ func TestDocumentation(t *testing.T) {
 	require.True(t, found)
 	p := parse(t, example)
 	require.Len(t, p.Subagents, 4)
+	require.Contains(t, string(text), "```\n"+p.Check().Draw(), "the graph that --check draws of it")
 	require.Equal(t, map[string]string{"vet_client": "vet-client", "vet_events": "vet-events"}, p.Subagents[3].Inputs)
 
 	entry := newTable(&faults{}, "", nil)

@@ -77,7 +77,10 @@ func TestFailFast(t *testing.T) {
 		{
 			about: "a refusal is a failure",
 			behaviors: map[string]behavior{
-				"bad":  {refusals: []error{events.Errorf(events.CodeUnknownType, events.LayerGate, "no")}},
+				"bad": {refusals: []error{
+					events.Errorf(events.CodeBusy, events.LayerCoordinator, "later"),
+					events.Errorf(events.CodeUnknownType, events.LayerGate, "no"),
+				}},
 				"long": {never: true},
 			},
 			want: map[string]string{"bad": "failed(start)", "long": "cancelled(fail_fast)", "child": "skipped(dependency)", "later": "skipped(fail_fast)"},
