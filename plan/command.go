@@ -2,6 +2,7 @@ package plan
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -111,17 +112,22 @@ func (f Flags) plan() (*Plan, error) {
 
 // reach connects; without a runner, code is how Command ends.
 func reach(ctx context.Context, connect Connect, s *signals, stdio Stdio) (runner Runner, code int) {
-	ctx, cancel := s.context(ctx)
-	defer cancel()
-	runner, err := connect(ctx)
+	var err error
+	interrupted := s.during(ctx, func(ctx context.Context) { runner, err = connect(ctx) })
 	switch {
-	case err == nil:
-		return runner, ExitCompleted
-	case ctx.Err() != nil:
+	case interrupted || ctx.Err() != nil:
+		if err == nil {
+			err = errNothingStarted
+		}
 		return nil, complain(stdio, ExitInterrupted, err)
+	case err != nil:
+		return nil, complain(stdio, ExitOwnError, err)
 	}
-	return nil, complain(stdio, ExitOwnError, err)
+	return runner, ExitCompleted
 }
+
+// errNothingStarted is told after an interrupt that came early enough.
+var errNothingStarted = errors.New("interrupted before anything was started")
 
 func (s Summary) exitCode(err error) int {
 	switch {

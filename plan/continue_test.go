@@ -29,29 +29,32 @@ type mortal struct {
 	takes bool // whether the last one happens
 }
 
-// effect reports whether the next effect happens and whether its process learns
-// of that.
-func (m *mortal) effect() (happens, lives bool) {
+// effect makes the next effect happen, unless the process is dead, and reports
+// whether the process lives on to learn of it.
+func (m *mortal) effect(happen func()) (lives bool) {
 	m.mu.Lock()
-	defer m.mu.Unlock()
-	switch m.left {
-	case 0:
-		return false, false
-	case 1:
-		close(m.died)
-		m.left = 0
-		return m.takes, false
-	}
+	last := m.left == 1
+	dead := m.left == 0
 	m.left--
-	return true, true
+	if last || dead {
+		m.left = 0
+	}
+	m.mu.Unlock()
+	switch {
+	case dead:
+		return false
+	case !last:
+		happen()
+		return true
+	case m.takes:
+		happen()
+	}
+	close(m.died)
+	return false
 }
 
 func (m *mortal) Spawn(ctx context.Context, s events.Spawn) (reply events.SpawnReply, err error) {
-	happens, lives := m.effect()
-	if happens {
-		reply, err = m.fakeRunner.Spawn(ctx, s)
-	}
-	if !lives {
+	if !m.effect(func() { reply, err = m.fakeRunner.Spawn(ctx, s) }) {
 		return events.SpawnReply{}, errDead
 	}
 	return reply, err
@@ -67,18 +70,16 @@ func (m *mortal) Query(ctx context.Context, q events.Query) (events.QueryReply, 
 	return m.fakeRunner.Query(ctx, q)
 }
 
-func (m *mortal) Cancel(ctx context.Context, c events.Cancel) (events.CancelReply, error) {
-	if happens, lives := m.effect(); !happens || !lives {
+func (m *mortal) Cancel(ctx context.Context, c events.Cancel) (reply events.CancelReply, err error) {
+	if !m.effect(func() { reply, err = m.fakeRunner.Cancel(ctx, c) }) {
 		return events.CancelReply{}, errDead
 	}
-	return m.fakeRunner.Cancel(ctx, c)
+	return reply, err
 }
 
-func (m *mortal) keep(res Result) error {
-	if happens, _ := m.effect(); happens {
-		return m.record.Keep(res)
-	}
-	return nil
+func (m *mortal) keep(res Result) (err error) {
+	m.effect(func() { err = m.record.Keep(res) })
+	return err
 }
 
 // kept is a test that fails later.
@@ -269,7 +270,7 @@ func TestContinueAfterAnInterrupt(t *testing.T) {
 		f := newFake(map[string]behavior{"a": {never: true}})
 		var o, e strings.Builder
 		sig := newSignals()
-		sig.interrupts <- struct{}{}
+		time.AfterFunc(time.Second, sig.interrupt)
 		code := command(t.Context(), Flags{Path: path, Runs: runs, LookupEnv: noVariable}, connectTo(f), Stdio{&o, &e}, sig)
 		sig.stop()
 		require.Equal(t, ExitInterrupted, code, e.String())

@@ -74,17 +74,17 @@ func (e *execution) takeUp(ctx context.Context, runner Runner, o *Options) (done
 	if changed := e.record.Changed(); changed != "" {
 		complain(e.stdio, ExitCompleted, fmt.Errorf("%s since run %s began; the plan goes on as it was then", changed, e.record.ID))
 	}
-	looking, cancel := e.signals.context(ctx)
-	defer cancel()
-	survey, err := e.record.Survey(looking, runner)
+	var survey Survey
+	var err error
+	interrupted := e.signals.during(ctx, func(ctx context.Context) { survey, err = e.record.Survey(ctx, runner) })
 	for _, end := range survey.Fresh {
 		if err == nil {
 			err = e.record.Keep(end)
 		}
 	}
 	switch {
-	case err != nil && looking.Err() != nil:
-		return true, complain(e.stdio, ExitInterrupted, err)
+	case interrupted:
+		return true, complain(e.stdio, ExitInterrupted, errNothingStarted)
 	case err != nil:
 		return true, complain(e.stdio, ExitOwnError, err)
 	}
@@ -112,9 +112,8 @@ func (e *execution) execute(ctx context.Context, runner Runner, o Options) int {
 	summary, runErr := e.plan.Run(ctx, runner, o)
 	d.close()
 	// The work is done, so what is left obeys the next interrupt at once.
-	ending, cancel := e.signals.context(context.WithoutCancel(ctx))
-	err := e.finish(ending, &summary, runErr)
-	cancel()
+	var err error
+	e.signals.during(context.WithoutCancel(ctx), func(ctx context.Context) { err = e.finish(ctx, &summary, runErr) })
 	code := summary.exitCode(errors.Join(runErr, err))
 	for _, err := range []error{runErr, err} {
 		if err != nil {
@@ -167,16 +166,17 @@ func (s Summary) status(err error) string {
 // print writes the data of a run; code is how the verb ends if that succeeds.
 func (e *execution) print(ctx context.Context, runner Runner, s Summary, code int) int {
 	onTerminal := isTerminal(e.stdio.Out)
-	printing, cancel := e.signals.context(context.WithoutCancel(ctx))
-	defer cancel()
-	err := e.plan.print(printing, e.flags, runner, s, e.stdio.Out)
+	var err error
+	interrupted := e.signals.during(context.WithoutCancel(ctx), func(ctx context.Context) {
+		err = e.plan.print(ctx, e.flags, runner, s, e.stdio.Out)
+	})
 	var gone *writeError
 	switch {
 	case err == nil:
 		return code
 	case errors.As(err, &gone) && (onTerminal || e.signals.hungUp()):
 		return code // the terminal was closed: nobody is left to tell
-	case printing.Err() != nil:
+	case interrupted:
 		return complain(e.stdio, ExitInterrupted, err)
 	}
 	return complain(e.stdio, ExitOwnError, err)

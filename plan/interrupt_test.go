@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -118,4 +119,45 @@ func TestEndOfContextIsAnInterrupt(t *testing.T) {
 		require.Equal(t, "cancelled(user)", statuses(s)["a"])
 		require.False(t, f.cancels[0].Kill)
 	})
+}
+
+// TestInterruptBeforeAnythingStarted is not swallowed by a connection that came
+// about all the same.
+func TestInterruptBeforeAnythingStarted(t *testing.T) {
+	f := newFake(nil)
+	sig := newSignals()
+	defer sig.stop()
+	var errs strings.Builder
+	code := command(t.Context(), Flags{Plan: parse(t, entries("a")), LookupEnv: noVariable}, func(ctx context.Context) (Runner, error) {
+		sig.interrupt()
+		<-ctx.Done()
+		return f, nil
+	}, Stdio{&errs, &errs}, sig)
+	require.Equal(t, ExitInterrupted, code)
+	require.Equal(t, "interrupted before anything was started\n", errs.String())
+	require.Empty(t, f.order)
+}
+
+// TestInterruptIsKept: one that comes when f is over is for what comes next.
+func TestInterruptIsKept(t *testing.T) {
+	sig := newSignals()
+	defer sig.stop()
+	for range 100 {
+		ended := make(chan struct{})
+		interrupted := sig.during(t.Context(), func(context.Context) {
+			go func() {
+				defer close(ended)
+				sig.interrupt()
+			}()
+		})
+		<-ended
+		if interrupted {
+			continue
+		}
+		select {
+		case <-sig.interrupts:
+		case <-time.After(deadline):
+			require.Fail(t, "an interrupt is lost")
+		}
+	}
 }

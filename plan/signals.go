@@ -2,6 +2,7 @@ package plan
 
 import (
 	"context"
+	"errors"
 	"os"
 	"os/signal"
 	"sync/atomic"
@@ -50,10 +51,7 @@ func (s *signals) loop() {
 				s.hangup.Store(true)
 			case syscall.SIGPIPE:
 			default:
-				select {
-				case s.interrupts <- struct{}{}:
-				default:
-				}
+				s.interrupt()
 			}
 		case <-s.quit:
 			return
@@ -61,25 +59,40 @@ func (s *signals) loop() {
 	}
 }
 
+func (s *signals) interrupt() {
+	select {
+	case s.interrupts <- struct{}{}:
+	default: // as many as a run tells apart are under way
+	}
+}
+
 // hungUp reports whether the terminal was closed.
 func (s *signals) hungUp() bool { return s.hangup.Load() }
 
-// context returns a context that the next interrupt ends.
-func (s *signals) context(parent context.Context) (context.Context, context.CancelFunc) {
-	ctx, cancel := context.WithCancel(parent)
+// errInterrupted is the cause of a context that an interrupt ended.
+var errInterrupted = errors.New("interrupted")
+
+// during calls f with a context that the next interrupt ends, and reports whether
+// one did. An interrupt that f took no notice of is not lost on its caller.
+func (s *signals) during(parent context.Context, f func(context.Context)) (interrupted bool) {
+	ctx, cancel := context.WithCancelCause(parent)
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
 		select {
 		case <-s.interrupts:
-			cancel()
+			if ctx.Err() != nil { // f is over: it is for what comes next
+				s.interrupt()
+				return
+			}
+			cancel(errInterrupted)
 		case <-ctx.Done():
 		}
 	}()
-	return ctx, func() {
-		cancel()
-		<-ended
-	}
+	f(ctx)
+	cancel(nil)
+	<-ended
+	return errors.Is(context.Cause(ctx), errInterrupted)
 }
 
 func (s *signals) stop() {

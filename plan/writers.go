@@ -2,10 +2,9 @@ package plan
 
 import (
 	"fmt"
-	"math/bits"
 	"os"
 	"path/filepath"
-	"sort"
+	"slices"
 	"strings"
 
 	"github.com/hayward-dev/hayward/events"
@@ -36,10 +35,10 @@ func (p *Plan) writers() []Warning {
 			}
 		}
 	}
-	before := p.ancestors()
+	o := p.ordered()
 	var warnings []Warning
 	for _, dir := range dirs {
-		if at := concurrent(before, exact[dir], within[dir]); len(at) > 0 {
+		if at := o.concurrent(exact[dir], within[dir]); len(at) > 0 {
 			names := make([]string, len(at))
 			for i, s := range at {
 				names[i] = p.Subagents[s].Name
@@ -94,8 +93,15 @@ func repositoryTop(dir string) string {
 // bitset is a set of subagents by index.
 type bitset []uint64
 
-func (b bitset) add(i int)      { b[i/64] |= 1 << (i % 64) }
-func (b bitset) has(i int) bool { return b[i/64]&(1<<(i%64)) != 0 }
+func newBitset(n int, members ...int) bitset {
+	b := make(bitset, (n+63)/64)
+	for _, i := range members {
+		b.add(i)
+	}
+	return b
+}
+
+func (b bitset) add(i int) { b[i/64] |= 1 << (i % 64) }
 
 func (b bitset) union(other bitset) {
 	for i, word := range other {
@@ -103,52 +109,65 @@ func (b bitset) union(other bitset) {
 	}
 }
 
-func (b bitset) members() []int {
-	var list []int
-	for i, word := range b {
-		for ; word != 0; word &= word - 1 {
-			list = append(list, i*64+bits.TrailingZeros64(word))
+// order tells for each subagent which ones end before it starts, and which
+// start only after its end.
+type order struct{ before, after []bitset }
+
+func (p *Plan) ordered() order {
+	index := p.index()
+	n := len(p.Subagents)
+	o := order{before: make([]bitset, n), after: make([]bitset, n)}
+	sequence := p.order(index)
+	for _, i := range sequence {
+		o.before[i], o.after[i] = newBitset(n), newBitset(n)
+		for _, need := range p.Subagents[i].Needs {
+			o.before[i].add(index[need])
+			o.before[i].union(o.before[index[need]])
 		}
 	}
-	return list
+	for _, i := range slices.Backward(sequence) {
+		for _, need := range p.Subagents[i].Needs {
+			o.after[index[need]].add(i)
+			o.after[index[need]].union(o.after[i])
+		}
+	}
+	return o
 }
 
-func newBitset(n int) bitset { return make(bitset, (n+63)/64) }
-
-// ancestors tells for each subagent which ones end before it starts.
-func (p *Plan) ancestors() []bitset {
-	index := p.index()
-	before := make([]bitset, len(p.Subagents))
-	for _, i := range p.order(index) {
-		before[i] = newBitset(len(p.Subagents))
-		for _, need := range p.Subagents[i].Needs {
-			before[i].add(index[need])
-			before[i].union(before[index[need]])
+// beside reports whether i may run at the same time as one of the others.
+func (o order) beside(i int, others bitset) bool {
+	for w, word := range others {
+		if w == i/64 {
+			word &^= 1 << (i % 64)
+		}
+		if word&^(o.before[i][w]|o.after[i][w]) != 0 {
+			return true
 		}
 	}
-	return before
+	return false
 }
 
 // concurrent returns those of a directory's writers that may run beside another
 // one, in the order of the plan. exact write the directory itself, within
 // something in it; two of the latter are no matter of this directory.
-func concurrent(before []bitset, exact, within []int) []int {
-	found := newBitset(len(before))
-	pair := func(a, b int) {
-		if a != b && !before[a].has(b) && !before[b].has(a) {
-			found.add(a)
-			found.add(b)
+func (o order) concurrent(exact, within []int) []int {
+	if len(exact)+len(within) < 2 {
+		return nil
+	}
+	owners := newBitset(len(o.before), exact...)
+	all := newBitset(len(o.before), within...)
+	all.union(owners)
+	var found []int
+	for _, i := range exact {
+		if o.beside(i, all) {
+			found = append(found, i)
 		}
 	}
-	for i, a := range exact {
-		for _, b := range exact[i+1:] {
-			pair(a, b)
-		}
-		for _, b := range within {
-			pair(a, b)
+	for _, i := range within {
+		if o.beside(i, owners) {
+			found = append(found, i)
 		}
 	}
-	list := found.members()
-	sort.Ints(list)
-	return list
+	slices.Sort(found)
+	return slices.Compact(found)
 }
