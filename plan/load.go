@@ -94,7 +94,11 @@ func Parse(path, dir, text string) (*Plan, error) {
 		d.rest()
 	}
 	g := &graph{faults: f}
-	for i, raw := range t.tables("subagent") {
+	tables := t.tables("subagent")
+	if tables != nil && len(tables) == 0 {
+		f.add("subagent", "is empty")
+	}
+	for i, raw := range tables {
 		if raw == nil {
 			continue
 		}
