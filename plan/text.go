@@ -78,9 +78,7 @@ func (row Row) why() string {
 	return ""
 }
 
-// outcome writes the state with its reason: failed(deadline).
-func (row Row) outcome() string { return outcomeText(row.State, string(row.Reason)) }
-
+// outcomeText writes a state with its reason: failed(deadline).
 func outcomeText(s State, reason string) string {
 	// The exit column says what reason exit would.
 	if reason == "" || reason == "exit" {
