@@ -34,7 +34,8 @@ var (
 )
 
 type fakeChild struct {
-	spawn events.Spawn
+	spawn  events.Spawn
+	number int // in the order of acceptance
 	behavior
 	started, ended time.Time
 	status         events.Status
@@ -103,7 +104,7 @@ func (f *fakeRunner) Spawn(_ context.Context, s events.Spawn) (events.SpawnReply
 		}
 		lost = err
 	}
-	c := &fakeChild{spawn: s, behavior: b, started: time.Now(), status: events.StatusRunning, done: make(chan struct{})}
+	c := &fakeChild{spawn: s, number: len(f.order), behavior: b, started: time.Now(), status: events.StatusRunning, done: make(chan struct{})}
 	f.children[s.ID] = c
 	f.order = append(f.order, s.Name)
 	f.alive++
@@ -262,7 +263,7 @@ func (f *fakeRunner) attempts(name string) []*fakeChild {
 			list = append(list, c)
 		}
 	}
-	slices.SortFunc(list, func(a, b *fakeChild) int { return a.started.Compare(b.started) })
+	slices.SortFunc(list, func(a, b *fakeChild) int { return a.number - b.number })
 	return list
 }
 
