@@ -16,7 +16,7 @@ import (
 )
 
 // under is a request for a profile whose TMPDIR is one of several below a root.
-func (w *world) under(t *testing.T, profile string) Request {
+func (w *world) under(t testing.TB, profile string) Request {
 	t.Helper()
 	r := w.request()
 	r.Profile = profile

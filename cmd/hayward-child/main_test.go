@@ -76,7 +76,7 @@ func (c confined) run(t *testing.T) events.Report {
 	return r
 }
 
-var profiles = []string{sandbox.Workspace, sandbox.Off}
+var profiles = sandbox.Names
 
 func TestRun(t *testing.T) {
 	for _, profile := range profiles {
