@@ -162,3 +162,29 @@ func TestConfinedNetwork(t *testing.T) {
 	require.NotNil(t, e)
 	require.Equal(t, events.CodeSandboxUnavailable, e.Code)
 }
+
+// A host's temporary directory that is opened on purpose is the host's under
+// strict too; other subagents' files in it are still out of reach.
+func TestConfinedStrictOpensTemp(t *testing.T) {
+	requireEnforceable(t)
+	for name, change := range map[string]func(*world, *Request){
+		"added": func(_ *world, r *Request) { r.AddDirs = []string{"/tmp"} },
+		"all":   func(_ *world, r *Request) { r.AddDirs = []string{"/"} },
+		"read": func(w *world, r *Request) {
+			require.NoError(t, r.Profiles.Add("f", "[profiles.x]\nextends = \"strict\"\nread_only = [\"/tmp\"]\n", false))
+			r.Profile = "x"
+		},
+	} {
+		w := newWorld(t)
+		r := w.under(t, Strict)
+		change(w, &r)
+		plan := compile(t, r, Probe())
+		require.Equal(t, r.TempDir, plan.TempDir, name)
+		o := w.confined(t, r, "read|"+r.TempRoot+"/other/file", "read|"+r.TempDir+"/input", "list|"+w.state, "create|"+r.TempDir+"/new", "list|/tmp")
+		require.Equal(t, "ENOENT", o.results["read|"+r.TempRoot+"/other/file"], name)
+		require.Equal(t, "an input", o.values["read|"+r.TempDir+"/input"], name)
+		require.Equal(t, "EACCES", o.results["list|"+w.state], name)
+		require.Equal(t, "ok", o.results["create|"+r.TempDir+"/new"], name)
+		require.Equal(t, "ok", o.results["list|/tmp"], name)
+	}
+}
