@@ -85,6 +85,7 @@ func TestConfinedStrict(t *testing.T) {
 	require.Equal(t, events.NetworkNone, plan.Network)
 	w.check(t, r, []expectation{
 		may("read|%s/file", w.workspace), may("create|%s/new", w.workspace), may("create|%s/new", w.cache),
+		may("read|/proc/self/status"), may("list|/proc"), mayNot("read|/proc/1/mem", "EACCES", "EPERM"),
 		may("read|/etc/passwd"), may("exec|/bin/true"), may("read|%s/tool", tools), may("read|/tmp/input"),
 		may("create|/tmp/t"), may("create|/dev/shm/s"), may("rename|%s/new|%s/newer", w.workspace, w.workspace),
 		mayNot("read|"+w.outside+"/file", "EACCES"), mayNot("list|"+w.outside, "EACCES"),
