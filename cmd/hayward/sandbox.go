@@ -151,15 +151,6 @@ func (a *app) sandboxSpawn(c *compiled, f sandboxFlags, p paths.Paths) (sandbox.
 	return set, nil
 }
 
-// completeProfiles completes the name of a profile.
-func (a *app) completeProfiles(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-	set, err := a.loadProfiles("")
-	if err != nil {
-		return sandbox.Names, cobra.ShellCompDirectiveNoFileComp
-	}
-	return set.Known(), cobra.ShellCompDirectiveNoFileComp
-}
-
 // loadProfiles reads the profiles that a workspace sees.
 func (a *app) loadProfiles(workspace string) (sandbox.Profiles, error) {
 	p, err := a.paths()
