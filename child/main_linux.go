@@ -31,6 +31,9 @@ func Main(cfg Config) int {
 		return ExitRefused
 	}
 	fds.send(handoff.Record{Step: handoff.StepMain})
+	if spec.Direct {
+		return runDirect(spec, fds, sigchld)
+	}
 	return newSupervisor(spec, fds, sigchld).run()
 }
 

@@ -1,6 +1,9 @@
 package events
 
-import "time"
+import (
+	"fmt"
+	"time"
+)
 
 // RecordSchema is the version written into every [Record].
 const RecordSchema = 1
@@ -155,11 +158,20 @@ const MaxReportPaths = 64
 // SandboxHint says that a failure looks like a denial of the sandbox. It is drawn
 // from what the command printed, so it may be wrong.
 type SandboxHint struct {
-	// Path is what was refused, Operation how: read, write or network.
+	// Path is what was refused, Operation what: read, write or use the network.
 	Path      string `json:"path,omitempty"`
 	Operation string `json:"operation"`
 	Profile   string `json:"profile"`
 	Remedy    string `json:"remedy"`
+}
+
+// String says it in one line.
+func (h SandboxHint) String() string {
+	what := h.Operation
+	if h.Path != "" {
+		what += " " + h.Path
+	}
+	return fmt.Sprintf("it looks like sandbox profile %s refused to %s; %s", h.Profile, what, h.Remedy)
 }
 
 // Exit is how the runner's process ended.

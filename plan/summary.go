@@ -67,6 +67,7 @@ type Result struct {
 	StderrTail      string                `json:"stderr_tail,omitempty"`
 	Error           *events.Error         `json:"error,omitempty"`
 	Sandbox         *events.SandboxReport `json:"sandbox,omitempty"`
+	SandboxHint     *events.SandboxHint   `json:"sandbox_hint,omitempty"`
 	// OnDone is how the entry's on_done ended, if it has one.
 	OnDone *HookResult `json:"on_done,omitempty"`
 }
@@ -91,7 +92,7 @@ func (res *Result) fill(id string, o outcome) {
 	res.StartedAt, res.EndedAt, res.DurationMS = s.StartedAt, s.EndedAt, s.DurationMS
 	res.ExitCode, res.Signal = s.ExitCode, s.Signal
 	res.OutputBytes, res.OutputPath = s.Output.Bytes, s.Output.Path
-	res.StderrTail, res.Sandbox = s.StderrTail, s.Sandbox
+	res.StderrTail, res.Sandbox, res.SandboxHint = s.StderrTail, s.Sandbox, s.SandboxHint
 }
 
 // fillError is fill for a subagent without a terminal snapshot.

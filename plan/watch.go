@@ -55,6 +55,8 @@ func (row *Row) finish(res Result) {
 	row.StderrTail = res.StderrTail
 	if res.Error != nil {
 		row.Message = res.Error.Error()
+	} else if res.SandboxHint != nil {
+		row.Message = res.SandboxHint.String()
 	}
 }
 

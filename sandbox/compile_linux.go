@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 
 	"golang.org/x/sys/unix"
 
@@ -91,6 +92,10 @@ func (p *Plan) compile(r Request, s Support) *events.Error {
 		rs := compileRules(s.LandlockABI, paths, p.Network)
 		rules = &rs
 		p.body.Flags |= layout.FlagLandlock
+		// The one mount that does not exist yet when the rules are made.
+		if p.body.Flags&layout.FlagMounts != 0 && !paths.caps.DefaultRead && opens(paths.readable, "/proc") {
+			p.body.Flags |= layout.FlagProcRead
+		}
 	}
 	if s.Seccomp {
 		p.body.Flags |= layout.FlagSeccomp
@@ -100,6 +105,11 @@ func (p *Plan) compile(r Request, s Support) *events.Error {
 		NoNetwork: p.Network == events.NetworkNone,
 		NoTracing: !paths.caps.Tracing,
 	}, rules)
+}
+
+// opens reports whether a path lies in one of the trees.
+func opens(trees []tree, path string) bool {
+	return slices.ContainsFunc(trees, func(t tree) bool { return within(path, t.path) })
 }
 
 // network is what a child with the capability set may reach.

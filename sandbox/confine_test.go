@@ -40,9 +40,13 @@ func TestOrdinaryUser(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(dir+"/tests", self, 0o755))
 
+	table, err := os.ReadFile(matrixFile())
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(dir+"/matrix.md", table, 0o644))
+
 	cmd := exec.CommandContext(t.Context(), dir+"/tests", "-test.v", "-test.run", "^Test(Confined|Fail|BestEffort|Off|Compile)")
 	cmd.Dir = dir
-	cmd.Env = append(os.Environ(), probeVariable+"="+probe, outsideVariable+"="+outside, "HOME=/nonexistent", "TMPDIR=/tmp")
+	cmd.Env = append(os.Environ(), probeVariable+"="+probe, outsideVariable+"="+outside, matrixVariable+"="+dir+"/matrix.md", "HOME=/nonexistent", "TMPDIR=/tmp")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: ordinaryUID, Gid: ordinaryUID}}
 	out, err := cmd.CombinedOutput()
 	for line := range strings.Lines(string(out)) {

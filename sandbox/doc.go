@@ -20,17 +20,21 @@
 // multi-threaded Go process cannot be without every thread getting a domain of
 // its own.
 //
-// Compile does file-system I/O and creates the cache root; it does not block on
-// anything else. A Plan may start several children, one after the other or at
+// Compile does file-system I/O: it expands patterns, creates the cache root, and
+// makes mount points in the child's own TMPDIR. It does not block on anything
+// else. A Plan may start several children, one after the other or at
 // once, and is closed by its owner after the last start. All functions are safe
 // for concurrent use.
 //
 // # Layers
 //
 // In the order in which a child passes them: descriptors and limits; own PID,
-// mount and IPC namespaces (and a user namespace where the parent may not make
-// them otherwise); mounts (the whole tree read-only but for the writable roots,
-// hidden directories and host sockets covered, ancestors of hidden directories
-// pinned, a private /proc); no capability and an empty bounding set;
-// no_new_privs; Landlock; seccomp.
+// mount and IPC namespaces, a network namespace where the profile closes the
+// network (and a user namespace where the parent may not make them otherwise);
+// mounts (the whole tree read-only but for the writable roots, the TMPDIRs of
+// others covered, what is denied, hidden or a host socket covered, what is
+// protected closed and its ancestors pinned, a private /proc); no capability and
+// an empty bounding set; no_new_privs; Landlock; seccomp.
+//
+// What a profile means is [policy]'s: this package gives it to the kernel.
 package sandbox

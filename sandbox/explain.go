@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"github.com/hayward-dev/hayward/events"
+	"github.com/hayward-dev/hayward/sandbox/policy"
 )
 
 // Explanation says what a plan opens and closes, and why.
@@ -66,3 +67,6 @@ func explained(trees []tree) []Explained {
 	}
 	return out
 }
+
+// Describe is the capability set of a profile at no particular place.
+func Describe(p Profile) policy.Capabilities { return policy.Resolve(p, policy.Place{Workspace: "/"}) }

@@ -79,7 +79,7 @@ type world struct {
 
 // newWorld makes directories below /tmp, which is a writable root itself, so
 // that the state directory has ancestors that must be pinned.
-func newWorld(t *testing.T) *world {
+func newWorld(t testing.TB) *world {
 	t.Helper()
 	base, err := os.MkdirTemp("/tmp", "hayward-test-")
 	require.NoError(t, err)
@@ -105,13 +105,13 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-func put(t *testing.T, path, text string) {
+func put(t testing.TB, path, text string) {
 	t.Helper()
 	require.NoError(t, os.WriteFile(path, []byte(text), 0o644))
 }
 
 // outsideDir is a directory that this uid may write but no profile opens.
-func outsideDir(t *testing.T) string {
+func outsideDir(t testing.TB) string {
 	t.Helper()
 	cwd, err := os.Getwd()
 	require.NoError(t, err)

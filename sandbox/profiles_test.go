@@ -16,7 +16,7 @@ import (
 )
 
 // under is a request for a profile whose TMPDIR is one of several below a root.
-func (w *world) under(t *testing.T, profile string) Request {
+func (w *world) under(t testing.TB, profile string) Request {
 	t.Helper()
 	r := w.request()
 	r.Profile = profile
@@ -85,6 +85,7 @@ func TestConfinedStrict(t *testing.T) {
 	require.Equal(t, events.NetworkNone, plan.Network)
 	w.check(t, r, []expectation{
 		may("read|%s/file", w.workspace), may("create|%s/new", w.workspace), may("create|%s/new", w.cache),
+		may("read|/proc/self/status"), may("list|/proc"), mayNot("read|/proc/1/mem", "EACCES", "EPERM"),
 		may("read|/etc/passwd"), may("exec|/bin/true"), may("read|%s/tool", tools), may("read|/tmp/input"),
 		may("create|/tmp/t"), may("create|/dev/shm/s"), may("rename|%s/new|%s/newer", w.workspace, w.workspace),
 		mayNot("read|"+w.outside+"/file", "EACCES"), mayNot("list|"+w.outside, "EACCES"),
@@ -161,4 +162,30 @@ func TestConfinedNetwork(t *testing.T) {
 	_, e := Compile(r, s)
 	require.NotNil(t, e)
 	require.Equal(t, events.CodeSandboxUnavailable, e.Code)
+}
+
+// A host's temporary directory that is opened on purpose is the host's under
+// strict too; other subagents' files in it are still out of reach.
+func TestConfinedStrictOpensTemp(t *testing.T) {
+	requireEnforceable(t)
+	for name, change := range map[string]func(*world, *Request){
+		"added": func(_ *world, r *Request) { r.AddDirs = []string{"/tmp"} },
+		"all":   func(_ *world, r *Request) { r.AddDirs = []string{"/"} },
+		"read": func(w *world, r *Request) {
+			require.NoError(t, r.Profiles.Add("f", "[profiles.x]\nextends = \"strict\"\nread_only = [\"/tmp\"]\n", false))
+			r.Profile = "x"
+		},
+	} {
+		w := newWorld(t)
+		r := w.under(t, Strict)
+		change(w, &r)
+		plan := compile(t, r, Probe())
+		require.Equal(t, r.TempDir, plan.TempDir, name)
+		o := w.confined(t, r, "read|"+r.TempRoot+"/other/file", "read|"+r.TempDir+"/input", "list|"+w.state, "create|"+r.TempDir+"/new", "list|/tmp")
+		require.Equal(t, "ENOENT", o.results["read|"+r.TempRoot+"/other/file"], name)
+		require.Equal(t, "an input", o.values["read|"+r.TempDir+"/input"], name)
+		require.Equal(t, "EACCES", o.results["list|"+w.state], name)
+		require.Equal(t, "ok", o.results["create|"+r.TempDir+"/new"], name)
+		require.Equal(t, "ok", o.results["list|/tmp"], name)
+	}
 }

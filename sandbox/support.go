@@ -100,3 +100,15 @@ var noConstructor = []lack{{
 	"the sandbox constructor in this build",
 	"build on Linux with cgo and libseccomp",
 }}
+
+// Lacks names what a profile with that network needs and s does not have.
+func (s Support) Lacks(network events.Network) []string {
+	if !s.Constructor {
+		return []string{noConstructor[0].feature}
+	}
+	var out []string
+	for _, l := range s.missing(network) {
+		out = append(out, l.feature)
+	}
+	return out
+}

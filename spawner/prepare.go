@@ -5,17 +5,16 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
-	"syscall"
 
 	"go.uber.org/zap"
 	"golang.org/x/sys/unix"
 
 	"github.com/hayward-dev/hayward/events"
 	"github.com/hayward-dev/hayward/internal/rundir"
+	"github.com/hayward-dev/hayward/internal/tempdir"
 	"github.com/hayward-dev/hayward/sandbox"
 )
 
@@ -99,7 +98,7 @@ func (s *Spawner) tempDirOf(id string) string { return filepath.Join(s.cfg.TempR
 // Clear removes what an earlier coordinator may have prepared for a child that is
 // in no record. It is called before anything is started.
 func (s *Spawner) Clear(id string) {
-	if dir := s.tempDirOf(id); ownDirectory(dir) {
+	if dir := s.tempDirOf(id); tempdir.Own(dir) {
 		removeTemp(dir, s.cfg.Log)
 	}
 	s.clearGroups(id)
@@ -107,11 +106,11 @@ func (s *Spawner) Clear(id string) {
 
 func (c *child) makeTempDir() *events.Error {
 	dir := c.s.tempDirOf(c.spec.ID)
-	err := makeTempRoot(c.s.cfg.TempRoot)
+	err := tempdir.MakeRoot(c.s.cfg.TempRoot)
 	if err == nil {
 		err = os.Mkdir(dir, 0o700)
 	}
-	if errors.Is(err, fs.ErrExist) && ownDirectory(dir) {
+	if errors.Is(err, fs.ErrExist) && tempdir.Own(dir) {
 		if err = os.RemoveAll(dir); err == nil {
 			err = os.Mkdir(dir, 0o700)
 		}
@@ -122,28 +121,6 @@ func (c *child) makeTempDir() *events.Error {
 	c.tempDir = dir
 	c.onUndo(func() { removeTemp(dir, c.log) })
 	return nil
-}
-
-// makeTempRoot makes the directory of all TMPDIRs. It lies where others can make
-// one of that name before: it must be this user's, and closed to everybody else.
-func makeTempRoot(dir string) error {
-	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
-		return err
-	}
-	if !ownDirectory(dir) {
-		return fmt.Errorf("%s is not a directory of this user; remove it", dir)
-	}
-	return os.Chmod(dir, 0o700)
-}
-
-// ownDirectory reports whether path is a directory, no link, of this user.
-func ownDirectory(path string) bool {
-	st, err := os.Lstat(path)
-	if err != nil || !st.IsDir() {
-		return false
-	}
-	sys, ok := st.Sys().(*syscall.Stat_t)
-	return ok && int(sys.Uid) == os.Geteuid()
 }
 
 // removeTemp removes a child's own TMPDIR. What is left in it is nobody's

@@ -46,23 +46,33 @@ func Resolve(ctx context.Context, s events.Spawn, profiles string) (events.Spawn
 	if s.Stdin == "" {
 		s.Stdin = events.StdinPrompt
 	}
-	s, err := resolveDirectories(s)
+	s, _, err := ResolvePlace(s, profiles)
 	if err != nil {
 		return s, err
 	}
-	set, err := loadProfiles(profiles, s)
-	if err != nil {
-		return s, err
-	}
-	profile, err := sandbox.FindProfile(set, s.Sandbox)
-	if err != nil {
-		return s, err
-	}
-	s.Sandbox = profile.Name()
 	if err := ctx.Err(); err != nil {
 		return s, events.Errorf(events.CodeTimeout, events.LayerWorkspace, "spawn: %w", err)
 	}
 	return s, findCommand(s)
+}
+
+// ResolvePlace is the part of Resolve that finds the directories and the sandbox
+// profile; the result holds the profiles there are, as far as they matter.
+func ResolvePlace(s events.Spawn, profiles string) (events.Spawn, sandbox.Profiles, *events.Error) {
+	s, err := resolveDirectories(s)
+	if err != nil {
+		return s, sandbox.Profiles{}, err
+	}
+	set, err := loadProfiles(profiles, s)
+	if err != nil {
+		return s, set, err
+	}
+	profile, err := sandbox.FindProfile(set, s.Sandbox)
+	if err != nil {
+		return s, set, err
+	}
+	s.Sandbox = profile.Name()
+	return s, set, nil
 }
 
 // loadProfiles reads the profiles a spawn may name. One that names a built-in

@@ -49,7 +49,7 @@ func prepare(t *testing.T, profile, script string, args ...string) confined {
 	return confined{plan: plan, start: start, ChildProcess: testkit.StartChild(t, testkit.ChildOptions{
 		Binary: testkit.Child(t),
 		Spec: events.ChildSpec{
-			Argv: append([]string{"sh", "-c", script, "sh"}, args...), Env: []string{"PATH=" + os.Getenv("PATH")}, Cwd: workspace,
+			Argv: append([]string{"sh", "-c", script, "sh"}, args...), Env: []string{"PATH=" + os.Getenv("PATH"), "TMPDIR=" + plan.TempDir}, Cwd: workspace,
 			GraceMS: 5_000, Profile: profile, Enforced: profile != sandbox.Off,
 		},
 		Sys: plan.SysProcAttr(), Plan: plan.PlanFile, Start: end, Ruleset: plan.RulesetFile, Filter: plan.FilterFile,
@@ -76,7 +76,7 @@ func (c confined) run(t *testing.T) events.Report {
 	return r
 }
 
-var profiles = []string{sandbox.Workspace, sandbox.Off}
+var profiles = sandbox.Names
 
 func TestRun(t *testing.T) {
 	for _, profile := range profiles {
@@ -84,7 +84,7 @@ func TestRun(t *testing.T) {
 			c := prepare(t, profile, `
 				ls /proc/$$/fd
 				grep -e ^SigBlk -e ^SigIgn /proc/$$/status
-				echo data >file && cat file
+				echo data >$TMPDIR/file && cat $TMPDIR/file
 				(setsid sleep 1000 &)
 				exit 7
 			`)

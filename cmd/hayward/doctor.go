@@ -86,6 +86,7 @@ func (a *app) diagnose(ctx context.Context) (*diagnosis, error) {
 	d.add("version", verdictFact, "", "%s", versionLine())
 	d.add("kernel", verdictFact, "", "%s", kernel())
 	d.support(sandbox.Probe())
+	d.sandboxes(sandbox.Probe(), p)
 	d.cgroups()
 	d.directories(p)
 	a.examineConfig(d)

@@ -245,5 +245,7 @@ func (fg *foreground) explain(r events.SpawnReply) {
 		fg.a.say("%s: %s was cancelled (%s)%s", verb, r.SubagentID, r.Reason, oneLine(by))
 	case r.Reason != events.ReasonExit:
 		fg.a.say("%s: %s failed: %s", verb, r.SubagentID, r.Reason)
+	case r.SandboxHint != nil:
+		fg.a.say("%s: %s", verb, oneLine(r.SandboxHint.String()))
 	}
 }

@@ -96,6 +96,9 @@ func (a *app) showInspect(r events.InspectReply) error {
 	if p := s.Process; p != nil && s.State != events.StateCompleted {
 		d.add("process", "%d", p.PID)
 	}
+	if s.SandboxHint != nil {
+		d.add("hint", "%s", s.SandboxHint)
+	}
 	d.sandbox(s.Sandbox)
 	d.add("directory", "%s", r.Dir)
 	return a.write([]byte(d.b.String()))
@@ -117,6 +120,16 @@ func (d *details) sandbox(s *events.SandboxReport) {
 	d.add("  tree kill", "%s", s.TreeKill)
 	for _, w := range s.Writable {
 		d.add("  writable", "%s", w)
+	}
+	d.add("  landlock abi", "%d", s.LandlockABI)
+	for _, c := range s.Closed {
+		d.add("  kept read-only", "%s", c)
+	}
+	for _, x := range s.Denied {
+		d.add("  denied", "%s", x)
+	}
+	for _, m := range s.Missing {
+		d.add("  leads nowhere", "%s", m)
 	}
 	for _, g := range s.Gaps {
 		d.add("  gap", "%s", g)

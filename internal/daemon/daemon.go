@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"os/user"
-	"path/filepath"
 	"syscall"
 	"time"
 
@@ -21,6 +20,7 @@ import (
 	"github.com/hayward-dev/hayward/internal/deadlines"
 	"github.com/hayward-dev/hayward/internal/rundir"
 	"github.com/hayward-dev/hayward/internal/store"
+	"github.com/hayward-dev/hayward/internal/tempdir"
 	"github.com/hayward-dev/hayward/sandbox"
 	"github.com/hayward-dev/hayward/spawner"
 )
@@ -189,7 +189,7 @@ func (d *daemon) wire() error {
 		return fmt.Errorf("open the run directories: %w", err)
 	}
 	d.onClose(func() { root.Close() })
-	temp, err := filepath.EvalSymlinks("/tmp") // a child's TMPDIR must be no link
+	temp, err := tempdir.Root()
 	if err != nil {
 		return fmt.Errorf("find the root of the temporary directories: %w", err)
 	}
@@ -213,7 +213,7 @@ func (d *daemon) wire() error {
 		Root: root, ChildBinary: binary, Bus: busDir, BusPath: p.Bus(),
 		Hidden:    []string{p.State, p.Runtime},
 		CacheRoot: p.Cache, Support: sandbox.Probe(), Deadlines: d.deadlines,
-		Home: home, TempRoot: filepath.Join(temp, fmt.Sprintf("hayward-%d", os.Geteuid())),
+		Home: home, TempRoot: temp,
 		Profiles: p.Profiles(), Protected: []string{p.Config},
 		Credentials: d.bus, Controller: control, Observer: obs, Log: d.log.Named("spawner"),
 	})

@@ -2,10 +2,15 @@ package e2e
 
 import (
 	"fmt"
+	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -65,5 +70,204 @@ func TestSandboxTemporaryFiles(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, "secret\n", string(b))
 		require.Zero(t, u.run("cancel", id).code)
+	})
+}
+
+// sandboxed runs a command under sandbox exec.
+func (u *user) sandboxed(profile string, args ...string) result {
+	return u.run(append([]string{"sandbox", "exec", "--profile", profile}, args...)...)
+}
+
+// The word of a file in another home, three listeners and a process, all from
+// outside: strict reaches none of them, off all.
+func TestSandboxExecStrict(t *testing.T) {
+	asUsers(t, func(t *testing.T, u *user) {
+		elsewhere := u.home + "-elsewhere"
+		require.NoError(t, os.Mkdir(elsewhere, 0o755))
+		t.Cleanup(func() { require.NoError(t, os.RemoveAll(elsewhere)) })
+		require.NoError(t, os.WriteFile(elsewhere+"/word", []byte("xyzzy"), 0o644))
+		require.NoError(t, os.WriteFile(elsewhere+"/touched", nil, 0o666))
+		require.NoError(t, os.Chmod(elsewhere+"/touched", 0o666))
+		tcp, err := net.Listen("tcp4", "127.0.0.1:0")
+		require.NoError(t, err)
+		defer tcp.Close()
+		sockets := []string{"/tmp/" + filepath.Base(u.home) + ".sock", "/run/" + filepath.Base(u.home) + ".sock"}
+		if os.Getuid() != 0 {
+			sockets = sockets[:1] // only root makes one in /run
+		}
+		for _, path := range sockets {
+			l, err := net.Listen("unix", path)
+			require.NoError(t, err)
+			defer l.Close()
+			require.NoError(t, os.Chmod(path, 0o777))
+		}
+		sleeper := exec.Command("sleep", "1000")
+		sleeper.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+		if u.uid != os.Getuid() {
+			sleeper.SysProcAttr.Credential = &syscall.Credential{Uid: uint32(u.uid), Gid: uint32(u.uid)}
+		}
+		require.NoError(t, sleeper.Start())
+		defer func() { _ = sleeper.Wait() }()
+		defer func() { require.NoError(t, sleeper.Process.Kill()) }()
+		python := tool("python3")
+		if python == "" {
+			t.Skip("needs python3")
+		}
+		script := `
+import errno, os, socket, sys
+def attempt(name, f):
+    try:
+        f(); print(name, "ok")
+    except OSError as e:
+        print(name, errno.errorcode[e.errno])
+word, touched, port, pid = sys.argv[1:5]
+attempt("read", lambda: print(open(word).read()))
+attempt("touch", lambda: os.utime(touched))
+attempt("kill", lambda: os.kill(int(pid), 0))
+attempt("workspace", lambda: open("mine", "w").close())
+def tcp():
+    socket.create_connection(("127.0.0.1", int(port))).close()
+attempt("tcp", tcp)
+for i, path in enumerate(sys.argv[5:]):
+    def unix():
+        s = socket.socket(socket.AF_UNIX); s.connect(path); s.close()
+    attempt("unix%d" % i, unix)
+`
+		args := append([]string{"--", python, "-c", script, elsewhere + "/word", elsewhere + "/touched",
+			strings.Split(tcp.Addr().String(), ":")[1], strconv.Itoa(sleeper.Process.Pid)}, sockets...)
+		r := u.sandboxed("strict", args...)
+		require.Zero(t, r.code, r.stderr)
+		require.NotContains(t, r.stdout, "xyzzy")
+		for _, line := range []string{"read EACCES", "touch EROFS", "kill ESRCH", "workspace ok", "tcp EACCES", "unix0 ENOENT"} {
+			require.Contains(t, r.stdout, line)
+		}
+		require.FileExists(t, u.work+"/mine")
+		if len(sockets) > 1 {
+			require.Contains(t, r.stdout, "unix1 ECONNREFUSED")
+		}
+		r = u.sandboxed("off", args...)
+		require.Zero(t, r.code, r.stderr)
+		require.Contains(t, r.stdout, "xyzzy")
+		require.NotContains(t, r.stdout, " E")
+	})
+}
+
+// What the profile denies is denied by every name, and nothing stays behind.
+func TestSandboxExecDeny(t *testing.T) {
+	asUsers(t, func(t *testing.T, u *user) {
+		for path, text := range map[string]string{
+			u.work + "/.env": "TOKEN=1", u.work + "/other": "fine", u.work + "/sub/.env": "TOKEN=2",
+			u.home + "/.ssh/id_ed25519": "KEY", u.home + "/.aws/credentials": "KEY",
+		} {
+			require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
+			require.NoError(t, os.WriteFile(path, []byte(text), 0o644))
+		}
+		require.NoError(t, os.Symlink(".env", u.work+"/link"))
+		u.own()
+		before := tree(t, u.work)
+		deny := func(script string) result {
+			return u.sandboxed("workspace", "--deny", "**/.env", "--", "sh", "-c", script)
+		}
+		for _, script := range []string{
+			"cat .env", "cat link", "mv .env x && cat x", "cat sub/.env", "cp .env x", "ln .env x && cat x", "mv sub s && cat s/.env; mv s sub; false",
+		} {
+			r := deny(script)
+			require.NotZero(t, r.code, script)
+			require.NotContains(t, r.stdout, "TOKEN", script)
+		}
+		require.Equal(t, "fine", deny("cat other").stdout)
+		for _, path := range []string{u.home + "/.ssh/id_ed25519", u.home + "/.aws/credentials"} {
+			r := u.sandboxed("workspace", "--", "cat", path)
+			require.NotZero(t, r.code)
+			require.Contains(t, r.stderr, "Permission denied")
+			require.Equal(t, "KEY", u.sandboxed("off", "--", "cat", path).stdout)
+		}
+		require.Equal(t, before, tree(t, u.work), "something is left behind")
+	})
+}
+
+// own gives everything below the home to the user.
+func (u *user) own() {
+	u.t.Helper()
+	require.NoError(u.t, filepath.WalkDir(u.home, func(path string, _ os.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		return os.Lchown(path, u.uid, u.uid)
+	}))
+}
+
+func tree(t *testing.T, dir string) []string {
+	t.Helper()
+	var out []string
+	require.NoError(t, filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
+		out = append(out, path+" "+d.Type().String())
+		return err
+	}))
+	return out
+}
+
+// The exit codes of sandbox exec, and that it needs no daemon.
+func TestSandboxExecCodes(t *testing.T) {
+	asUsers(t, func(t *testing.T, u *user) {
+		for want, args := range map[int][]string{
+			7:   {"--", "sh", "-c", "exit 7"},
+			143: {"--", "sh", "-c", "kill -TERM $$"},
+			127: {"--", "no-such-program"},
+			2:   {"--profile", "stricht", "--", "true"},
+			126: {"--workspace", u.home, "--", "true"}, // holds the coordinator's state
+		} {
+			r := u.run(append([]string{"sandbox", "exec"}, args...)...)
+			require.Equal(t, want, r.code, "%v: %s", args, r.stderr)
+		}
+		r := u.runWith("through", "sandbox", "exec", "--profile", "strict", "--", "cat")
+		require.Equal(t, "through", r.stdout, r.stderr)
+		require.NoFileExists(t, filepath.Join(u.home, "state", "hayward.log"), "a daemon was started")
+		for _, left := range glob(t, filepath.Join(filepath.Dir(u.tempDir("x")), "exec-*")) {
+			st, err := os.Stat(left)
+			require.True(t, err != nil || st.ModTime().Before(time.Now().Add(-time.Minute)), "%s is left", left)
+		}
+	})
+}
+
+func glob(t *testing.T, pattern string) []string {
+	t.Helper()
+	found, err := filepath.Glob(pattern)
+	require.NoError(t, err)
+	return found
+}
+
+// A custom profile of sandbox.toml is listed, explained and enforced.
+func TestSandboxCustomProfile(t *testing.T) {
+	asUsers(t, func(t *testing.T, u *user) {
+		config := u.home + "/.config/hayward"
+		require.NoError(t, os.MkdirAll(config, 0o700))
+		require.NoError(t, os.MkdirAll(u.work+"/.hayward", 0o700))
+		require.NoError(t, os.WriteFile(config+"/sandbox.toml", []byte("[profile.my-strict]\nextends = \"Workspace\"\ndeny = [\"**/.env\", \"**/secrets/**\"]\nrestrict_network = true\n"), 0o600))
+		require.NoError(t, os.WriteFile(u.work+"/.hayward/sandbox.toml", []byte("[profiles.my-strict]\n[profiles.project]\nextends = \"strict\"\n"), 0o600))
+		require.NoError(t, os.WriteFile(u.work+"/.env", []byte("TOKEN"), 0o644))
+		u.own()
+		r := u.run("sandbox", "list")
+		require.Zero(t, r.code, r.stderr)
+		require.Contains(t, r.stdout, "my-strict")
+		require.Contains(t, r.stdout, "project")
+		require.Contains(t, r.stderr, "profile my-strict: ")
+		r = u.run("sandbox", "explain", "my-strict", "--json")
+		require.Zero(t, r.code, r.stderr)
+		o := r.object(t)
+		require.Equal(t, "none", o["network"])
+		require.Contains(t, o["network_from"], "sandbox.toml:4")
+		require.Contains(t, r.stdout, u.work+"/.env")
+		r = u.run("spawn", "--json", "--sandbox", "my-strict", "--", "cat", ".env")
+		require.Equal(t, 1, r.code, r.stderr)
+		o = r.object(t)
+		report := o["sandbox"].(map[string]any)
+		require.Equal(t, "my-strict", report["profile"])
+		require.Equal(t, "workspace", report["base"])
+		require.Contains(t, report["denied"], u.work+"/.env")
+		require.NoError(t, os.WriteFile(config+"/sandbox.toml", []byte("[profiles.x]\n\nread-write = []\n"), 0o600))
+		r = u.run("spawn", "--sandbox", "my-strict", "--", "true")
+		require.Equal(t, 2, r.code)
+		require.Contains(t, r.stderr, `sandbox.toml:3: unknown key "read-write"`)
 	})
 }

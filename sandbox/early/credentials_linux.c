@@ -23,6 +23,9 @@
 #ifndef SYS_close_range
 #define SYS_close_range 436
 #endif
+#ifndef SYS_landlock_add_rule
+#define SYS_landlock_add_rule 445
+#endif
 #ifndef SYS_landlock_restrict_self
 #define SYS_landlock_restrict_self 446
 #endif
@@ -210,9 +213,30 @@ int hw_no_new_privs(const struct hw_plan *p, uint64_t *value)
 	return prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) == 1 ? 0 : EPERM;
 }
 
+// open_proc adds the rule for the /proc of the own PID namespace: the parent,
+// which made all others, could not see it.
+static int open_proc(void)
+{
+	struct {
+		uint64_t access;
+		int32_t fd;
+	} __attribute__((packed)) rule = { 1 | 4 | 8, -1 }; // execute, read files and directories
+	rule.fd = open("/proc", O_PATH | O_CLOEXEC | O_NOFOLLOW | O_DIRECTORY);
+	if (rule.fd < 0)
+		return errno;
+	int err = syscall(SYS_landlock_add_rule, HW_FD_RULESET, 1, &rule, 0) ? errno : 0;
+	close(rule.fd);
+	return err;
+}
+
 int hw_landlock(const struct hw_plan *p, uint64_t *value)
 {
 	*value = p->header->landlock_abi;
+	if (p->header->flags & HW_FLAG_PROC_READ) {
+		int err = open_proc();
+		if (err)
+			return err;
+	}
 	if (syscall(SYS_landlock_restrict_self, HW_FD_RULESET, p->header->landlock_flags))
 		return errno;
 	return 0;

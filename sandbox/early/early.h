@@ -46,6 +46,7 @@ enum {
 	HW_FLAG_SUBREAPER = 1 << 12,
 	HW_FLAG_NET_NS = 1 << 13,
 	HW_FLAG_LOOPBACK = 1 << 14,
+	HW_FLAG_PROC_READ = 1 << 15,
 };
 
 enum {

@@ -61,6 +61,7 @@ var (
 	_ = same[C.HW_FLAG_SUBREAPER-layout.FlagSubreaper]
 	_ = same[C.HW_FLAG_NET_NS-layout.FlagNetNS]
 	_ = same[C.HW_FLAG_LOOPBACK-layout.FlagLoopback]
+	_ = same[C.HW_FLAG_PROC_READ-layout.FlagProcRead]
 
 	_ = same[C.HW_OP_PRIVATE-layout.OpPrivate]
 	_ = same[C.HW_OP_HOLD-layout.OpHold]

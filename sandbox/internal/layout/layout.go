@@ -44,6 +44,7 @@ const (
 	FlagSubreaper   = 1 << 12 // the supervisor adopts orphans
 	FlagNetNS       = 1 << 13 // an own network namespace was asked for
 	FlagLoopback    = 1 << 14 // bring its loopback device up
+	FlagProcRead    = 1 << 15 // let Landlock open the own /proc for reading
 )
 
 // FlagNamespaces are the flags of StepNamespaces.

@@ -48,7 +48,7 @@ func init() {
 		"umount":   {1, plain(func(a []string) error { return unix.Unmount(a[0], unix.MNT_DETACH) })},
 		"chroot":   {1, plain(func(a []string) error { return unix.Chroot(a[0]) })},
 		"nested":   {1, nested},
-		"ptrace":   {1, plain(func(a []string) error { return syscall.PtraceAttach(int(number(a[0]))) })},
+		"ptrace":   {1, plain(func(a []string) error { return traceAttach(int(number(a[0]))) })},
 		"vmread":   {1, vmRead},
 		"kill":     {2, plain(func(a []string) error { return unix.Kill(int(number(a[0])), unix.Signal(number(a[1]))) })},
 		"prlimit":  {1, prlimit},
@@ -56,6 +56,10 @@ func init() {
 		"connect":  {1, connect},
 		"dial":     {1, dial},
 		"loopback": {0, loopback},
+		"mptcp":    {1, mptcp},
+		"fastopen": {1, fastOpen},
+		"udp":      {1, udp},
+		"pair":     {0, pair},
 		"ioctl":    {2, ioctl},
 		"syscall":  {1, rawSyscall},
 		"int80":    {0, func([]string) (string, error) { return int80() }},
@@ -76,8 +80,12 @@ func plain(f func([]string) error) func([]string) (string, error) {
 	return func(a []string) (string, error) { return "", f(a) }
 }
 
-// number reads an argument; a typing error in a test is fatal.
+// number reads an argument; a typing error in a test is fatal. "ppid" is the
+// supervisor.
 func number(s string) uint32 {
+	if s == "ppid" {
+		return uint32(os.Getppid())
+	}
 	n, err := strconv.ParseUint(s, 0, 32)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "probe:", err)
@@ -129,6 +137,19 @@ func nested(a []string) (string, error) {
 	cmd.Stderr = os.Stderr
 	out, err := cmd.Output()
 	return strings.TrimSpace(string(out)), err
+}
+
+// traceAttach stops a process, waits for that, and lets it go on.
+func traceAttach(pid int) error {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	if err := syscall.PtraceAttach(pid); err != nil {
+		return err
+	}
+	if _, err := unix.Wait4(pid, nil, unix.WALL, nil); err != nil {
+		return err
+	}
+	return syscall.PtraceDetach(pid)
 }
 
 func vmRead(a []string) (string, error) {
