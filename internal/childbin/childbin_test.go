@@ -49,7 +49,9 @@ func TestUnpackReplaces(t *testing.T) {
 			require.NoError(t, os.Chmod(path, 0o555))
 		},
 		"cut short": func(t *testing.T, path string) {
+			require.NoError(t, os.Chmod(path, 0o755))
 			require.NoError(t, os.Truncate(path, 5))
+			require.NoError(t, os.Chmod(path, 0o555))
 		},
 		"writable": func(t *testing.T, path string) { require.NoError(t, os.Chmod(path, 0o777)) },
 		"a link": func(t *testing.T, path string) {

@@ -161,6 +161,9 @@ func (p Pattern) Step(s State, segment string) (next State, matched bool) {
 
 // Match reports whether an absolute, clean path matches.
 func (p Pattern) Match(name string) bool {
+	if len(p.segments) == 0 {
+		return name == p.Root // it has no wildcard
+	}
 	rest, ok := strings.CutPrefix(name, strings.TrimSuffix(p.Root, "/")+"/")
 	if !ok {
 		return false

@@ -35,6 +35,7 @@ func TestPatternMatch(t *testing.T) {
 		{"a/**/b", "/w/a/b", true}, {"a/**/b", "/w/a/x/y/b", true}, {"a/**/b", "/w/a/b/c", false},
 		{"**/secrets/**", "/w/secrets/x", true}, {"**/secrets/**", "/w/d/secrets/x/y", true}, {"**/secrets/**", "/w/secrets", false},
 		{"[!a]", "/w/b", true}, {"[!a]", "/w/a", false}, {"[^a]", "/w/a", false}, {"?", "/w/é", true}, {"*", "/w/.hidden", true},
+		{"a/b", "/w/a/b", true}, {"a/b", "/w/a/b/c", false}, {"a", "/w/ab", false},
 		{"/abs/*.key", "/abs/x.key", true}, {"/abs/*.key", "/w/abs/x.key", false}, {"*.PEM", "/w/a.pem", false}, {"**", "/w/a", true}, {"**", "/w", false},
 	} {
 		p, err := Compile(c.pattern, "/w")
