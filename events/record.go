@@ -144,6 +144,9 @@ type SandboxReport struct {
 	Closed      []string `json:"closed,omitempty"`
 	// Missing are entries of the profile that led to nothing when it was applied.
 	Missing []string `json:"missing,omitempty"`
+	// Absent are protected names that did not exist. What is made under them is
+	// moved aside at the end, see Quarantined of the snapshot.
+	Absent []string `json:"absent,omitempty"`
 	// LandlockABI is that of the kernel's rules in force, 0 for none.
 	LandlockABI int `json:"landlock_abi,omitzero"`
 	// Gaps names what this sandbox is known not to cover.
@@ -274,6 +277,10 @@ type Record struct {
 	Exit       *Exit   `json:"exit,omitempty"`
 	Output     *Output `json:"output,omitempty"`
 	StderrTail string  `json:"stderr_tail,omitempty"`
+	// Quarantined are files that were made under protected names which did not
+	// exist before, where they are now: the next plain git command would have run
+	// what they say.
+	Quarantined []string `json:"quarantined,omitempty"`
 	// SandboxHint is set where a failure looks like a denial of the sandbox.
 	SandboxHint *SandboxHint `json:"sandbox_hint,omitempty"`
 
@@ -298,6 +305,8 @@ type End struct {
 	Exit       *Exit
 	Output     *Output
 	StderrTail string
+	// Quarantined are files that were moved aside, see [Snapshot].
+	Quarantined []string
 	// SandboxHint is set where the failure looks like a denial of the sandbox.
 	SandboxHint *SandboxHint
 	At          time.Time
@@ -374,6 +383,10 @@ type Snapshot struct {
 	Output
 	StderrTail string `json:"stderr_tail,omitempty"`
 
+	// Quarantined are files that were made under protected names which did not
+	// exist before, where they are now: the next plain git command would have run
+	// what they say.
+	Quarantined []string `json:"quarantined,omitempty"`
 	// SandboxHint is set where a failure looks like a denial of the sandbox.
 	SandboxHint *SandboxHint `json:"sandbox_hint,omitempty"`
 

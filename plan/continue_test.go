@@ -35,9 +35,8 @@ func (m *mortal) effect(happen func()) (lives bool) {
 	m.mu.Lock()
 	last := m.left == 1
 	dead := m.left == 0
-	m.left--
-	if last || dead {
-		m.left = 0
+	if !dead {
+		m.left--
 	}
 	m.mu.Unlock()
 	switch {
@@ -77,9 +76,25 @@ func (m *mortal) Cancel(ctx context.Context, c events.Cancel) (reply events.Canc
 	return reply, err
 }
 
-func (m *mortal) keep(res Result) (err error) {
-	m.effect(func() { err = m.record.Keep(res) })
-	return err
+// keep is one effect that nothing else of the process happens beside, its death
+// included: the record is closed right after that.
+func (m *mortal) keep(res Result) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	last := m.left == 1
+	switch {
+	case m.left == 0:
+		return nil
+	case last:
+		m.left = 0
+		defer close(m.died)
+		if !m.takes {
+			return nil
+		}
+	default:
+		m.left--
+	}
+	return m.record.Keep(res)
 }
 
 // kept is a test that fails later.

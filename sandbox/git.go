@@ -2,7 +2,6 @@ package sandbox
 
 import (
 	"bufio"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -34,7 +33,7 @@ func findRepository(workspace string) (repository, error) {
 		r.closed = append(r.closed, dot)
 		return r, r.linked(dot)
 	}
-	r.hooksPath(workspace, filepath.Join(dot, "config"))
+	r.configuration(workspace, filepath.Join(dot, "config"), 0)
 	return r, nil
 }
 
@@ -67,14 +66,10 @@ func (r *repository) linked(dot string) error {
 		}
 	}
 	r.open = open
-	for _, path := range []string{
+	r.closed = append(r.closed,
 		filepath.Join(dir, "commondir"), filepath.Join(dir, "gitdir"), filepath.Join(dir, "config.worktree"),
-		filepath.Join(common, "config"), filepath.Join(common, "hooks"),
-	} {
-		if _, err := os.Lstat(path); err == nil {
-			r.closed = append(r.closed, path)
-		}
-	}
+		filepath.Join(common, "config"), filepath.Join(common, "hooks"))
+	r.configuration(filepath.Dir(dot), filepath.Join(common, "config"), 0)
 	return nil
 }
 
@@ -103,9 +98,13 @@ func pointer(path, prefix string) (string, error) {
 	return resolved, nil
 }
 
-// hooksPath closes the directory that core.hooksPath names, if the configuration
-// says so in its plain form.
-func (r *repository) hooksPath(workspace, config string) {
+// maxIncludes is how deep configuration files may include one another, as in git.
+const maxIncludes = 10
+
+// configuration closes what a configuration file leads to: the directory that
+// core.hooksPath names, and the files that it includes, with what those lead to.
+// Only the plain form of a file is understood: one setting on a line.
+func (r *repository) configuration(workspace, config string, depth int) {
 	f, err := os.OpenFile(config, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return
@@ -115,19 +114,49 @@ func (r *repository) hooksPath(workspace, config string) {
 	for lines := bufio.NewScanner(io.LimitReader(f, 1<<20)); lines.Scan(); {
 		line := strings.TrimSpace(lines.Text())
 		if strings.HasPrefix(line, "[") {
-			section = strings.ToLower(line)
-			continue
+			head, rest, _ := strings.Cut(line, "]")
+			section, line = strings.ToLower(strings.TrimLeft(head, "[")), strings.TrimSpace(rest)
 		}
 		key, value, ok := strings.Cut(line, "=")
-		if !ok || section != "[core]" || !strings.EqualFold(strings.TrimSpace(key), "hookspath") {
+		if !ok {
 			continue
 		}
-		path := strings.Trim(strings.TrimSpace(value), `"`)
-		if !filepath.IsAbs(path) {
-			path = filepath.Join(workspace, path)
-		}
-		if _, err := os.Lstat(path); !errors.Is(err, os.ErrNotExist) {
+		value = settingPath(value)
+		switch key = strings.ToLower(strings.TrimSpace(key)); {
+		case value == "":
+		case section == "core" && key == "hookspath":
+			r.closed = append(r.closed, absolute(workspace, value))
+		case (section == "include" || strings.HasPrefix(section, "includeif ")) && key == "path":
+			path := absolute(filepath.Dir(config), value)
 			r.closed = append(r.closed, path)
+			if depth < maxIncludes {
+				r.configuration(workspace, path, depth+1)
+			}
 		}
 	}
+}
+
+// settingPath is the path in the value of a setting, without quotes and comment.
+func settingPath(value string) string {
+	value = strings.TrimSpace(value)
+	if quoted, ok := strings.CutPrefix(value, `"`); ok {
+		value, _, _ = strings.Cut(quoted, `"`)
+	} else if i := strings.IndexAny(value, "#;"); i >= 0 {
+		value = strings.TrimSpace(value[:i])
+	}
+	if rest, ok := strings.CutPrefix(value, "~/"); ok {
+		home, err := os.UserHomeDir()
+		if err != nil {
+			return ""
+		}
+		value = filepath.Join(home, rest)
+	}
+	return value
+}
+
+func absolute(dir, path string) string {
+	if filepath.IsAbs(path) {
+		return filepath.Clean(path)
+	}
+	return filepath.Join(dir, path)
 }

@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"fmt"
+	"os"
 	"os/user"
 	"path/filepath"
 	"slices"
@@ -72,6 +73,9 @@ func (out *roots) protect(r Request) *events.Error {
 		switch {
 		case policy.LeadsNowhere(err):
 			open = open || out.writes(path)
+			if out.writes(path) && out.leadsToCommands(path) {
+				out.absent = append(out.absent, path)
+			}
 			if slices.Contains(r.Protected, path) && out.writes(path) {
 				out.missing = append(out.missing, path)
 			}
@@ -97,6 +101,16 @@ func (out *roots) protect(r Request) *events.Error {
 		}
 	}
 	return nil
+}
+
+// leadsToCommands reports whether a name that does not exist would, once it does,
+// make the next plain use of an existing repository run something.
+func (out *roots) leadsToCommands(path string) bool {
+	if filepath.Base(filepath.Dir(path)) != ".git" && !slices.Contains(out.repository.closed, path) {
+		return false
+	}
+	st, err := os.Stat(filepath.Dir(path))
+	return err == nil && st.IsDir()
 }
 
 // deny finds what the profile and the group of credentials put out of reach.

@@ -93,6 +93,7 @@ func (p *Plan) reportPaths(report *events.SandboxReport) {
 	report.Denied, report.DeniedCount = cut(denied), len(denied)
 	report.Closed = cut(p.paths.closed)
 	report.Missing = cut(p.paths.missing)
+	report.Absent = p.paths.absent
 	if p.body.Flags&layout.FlagLandlock != 0 {
 		report.LandlockABI = int(p.body.LandlockABI)
 	}

@@ -54,6 +54,8 @@ type roots struct {
 	inputs []Bind
 	// missing are entries that led to nothing, as they were written.
 	missing []string
+	// absent are protected names that did not exist: see [Quarantine].
+	absent []string
 	// gaps are what was found that this sandbox does not cover.
 	gaps []string
 }

@@ -28,6 +28,7 @@ func (c *child) finish() {
 	if end.Status == events.StatusFailed && end.Reason == events.ReasonExit {
 		end.SandboxHint = sandbox.Hint(c.sandboxReport(), end.StderrTail)
 	}
+	end.Quarantined = c.quarantine()
 	c.giveBack()
 	if out, err := c.dir.Output(rundir.StdoutFile, events.MaxRecordOutput, events.RecordOutputHead, events.RecordOutputTail); err != nil {
 		if !errors.Is(err, fs.ErrNotExist) {
@@ -42,6 +43,25 @@ func (c *child) finish() {
 	c.unwind()
 	crashpoint.Hit(crashpoint.EndTold)
 	c.tellEnded(end)
+}
+
+// quarantine moves aside what the child made to be run outside later.
+func (c *child) quarantine() []string {
+	report := c.sandboxReport()
+	if report == nil {
+		known := events.SandboxReport{}
+		if c.plan != nil {
+			known = c.plan.Required()
+		} else if c.adopted != nil {
+			known = c.releasedUnder()
+		}
+		report = &known
+	}
+	moved, err := sandbox.Quarantine(report.Absent, c.spec.ID)
+	if err != nil {
+		c.log.Error("protected names not cleared", zap.Error(err))
+	}
+	return moved
 }
 
 // sandboxReport is what is known of the child's sandbox, or nil.

@@ -230,9 +230,17 @@ func (fg *foreground) finish(reply client.Reply[events.SpawnReply], err error) e
 	return status(snapshotExit(result.Snapshot))
 }
 
+// quarantined says what happened to a file.
+func quarantined(path string) string {
+	return "it made what git outside would have run commands from; that is now " + oneLine(path)
+}
+
 // explain says why the subagent ended, where its exit code does not.
 func (fg *foreground) explain(r events.SpawnReply) {
 	verb := fg.cmd.CommandPath()
+	for _, path := range r.Quarantined {
+		fg.a.say("%s: %s", verb, quarantined(path))
+	}
 	switch {
 	case r.Status == events.StatusCompleted:
 	case r.Error != nil:

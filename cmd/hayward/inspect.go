@@ -96,6 +96,9 @@ func (a *app) showInspect(r events.InspectReply) error {
 	if p := s.Process; p != nil && s.State != events.StateCompleted {
 		d.add("process", "%d", p.PID)
 	}
+	for _, path := range s.Quarantined {
+		d.add("moved aside", "%s", path)
+	}
 	if s.SandboxHint != nil {
 		d.add("hint", "%s", s.SandboxHint)
 	}

@@ -77,6 +77,14 @@ func (a *app) sandboxExec(cmd *cobra.Command, f sandboxFlags, command []string) 
 				a.warn(cmd, []string{"the sandbox is not complete: " + oneLine(describeGaps(r))})
 			}
 		},
+		Quarantined: func(paths []string, err error) {
+			for _, path := range paths {
+				a.warn(cmd, []string{quarantined(path)})
+			}
+			if err != nil {
+				a.warn(cmd, []string{oneLine(err.Error())})
+			}
+		},
 	})
 	a.began = true
 	if err != nil {

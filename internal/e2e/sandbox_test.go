@@ -271,3 +271,55 @@ func TestSandboxCustomProfile(t *testing.T) {
 		require.Contains(t, r.stderr, `sandbox.toml:3: unknown key "read-write"`)
 	})
 }
+
+// What a subagent leaves in a repository for the next git command outside does
+// not run: names that exist cannot be written, names that do not are moved aside.
+func TestSandboxLeavesNothingForGit(t *testing.T) {
+	asUsers(t, func(t *testing.T, u *user) {
+		marker := filepath.Join(u.home, "ran")
+		u.git("init", "-q", "repo")
+		repo := filepath.Join(u.work, "repo")
+		u.git("-C", repo, "config", "include.path", "../.shared")
+		require.NoError(t, os.RemoveAll(filepath.Join(repo, ".git", "hooks")))
+		config := `printf '[core]\n\tfsmonitor = "touch ` + marker + `; false"\n'`
+		for name, script := range map[string]string{
+			"commondir":      `rm -rf evil && mkdir evil && cp -r .git/objects .git/refs evil/ && ` + config + ` > evil/config && printf '\trepositoryformatversion = 0\n' >> evil/config && echo ../evil > .git/commondir`,
+			"included file":  config + ` > .shared`,
+			"hooks":          `mkdir .git/hooks && printf '#!/bin/sh\ntouch ` + marker + `\n' > .git/hooks/post-index-change && chmod +x .git/hooks/post-index-change`,
+			"work tree file": config + ` > .git/config.worktree`,
+		} {
+			for _, verb := range [][]string{{"spawn"}, {"sandbox", "exec", "--profile", "strict"}} {
+				t.Run(name+" "+verb[0], func(t *testing.T) {
+					args := append(append([]string{}, verb...), "--workspace", repo, "--", "sh", "-c", "cd "+repo+" && "+script)
+					cmd := u.command(t.Context(), args...)
+					cmd.Dir = repo
+					r := collect(cmd)
+					require.NoError(t, r.err)
+					require.Zero(t, r.code, r.stderr)
+					require.Contains(t, r.stderr, ".hayward-", "it is said")
+					u.git("-C", repo, "status")
+					u.git("-C", repo, "add", "-A")
+					require.NoFileExists(t, marker)
+				})
+			}
+		}
+		// An included file that exists stays as it is.
+		shared := filepath.Join(repo, ".shared")
+		u.git("config", "-f", shared, "user.name", "n")
+		r := u.run("spawn", "--workspace", repo, "--", "sh", "-c", config+" > "+shared)
+		require.NotZero(t, r.code)
+		u.git("-C", repo, "status")
+		require.NoFileExists(t, marker)
+	})
+}
+
+// git runs git as the user, outside of any sandbox.
+func (u *user) git(args ...string) {
+	u.t.Helper()
+	cmd := u.command(u.t.Context(), args...)
+	path, err := exec.LookPath("git")
+	require.NoError(u.t, err)
+	cmd.Path, cmd.Args = path, append([]string{"git"}, args...)
+	out, err := cmd.CombinedOutput()
+	require.NoError(u.t, err, "git %v: %s", args, out)
+}

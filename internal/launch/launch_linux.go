@@ -32,6 +32,9 @@ type Command struct {
 	// Ready is called once the sandbox is applied, before the command is waited
 	// for. It may be nil.
 	Ready func(events.SandboxReport)
+	// Quarantined is called at the end with what was moved aside, if anything was;
+	// see [sandbox.Quarantine]. It may be nil.
+	Quarantined func(paths []string, err error)
 }
 
 // Run runs the command under the plan to its end, with signals that this process
@@ -44,13 +47,18 @@ func Run(plan *sandbox.Plan, c Command) (events.Exit, error) {
 	if err := r.start(); err != nil {
 		return events.Exit{}, fmt.Errorf("start hayward-child: %w", err)
 	}
-	return r.wait()
+	exit, err := r.wait()
+	if moved, moveErr := sandbox.Quarantine(plan.Required().Absent, r.id); c.Quarantined != nil && (len(moved) > 0 || moveErr != nil) {
+		c.Quarantined(moved, moveErr)
+	}
+	return exit, err
 }
 
 // run is one command. Its files are closed by close.
 type run struct {
 	plan    *sandbox.Plan
 	command Command
+	id      string
 	process *os.Process
 	// start, status and report are this process's ends of pipes.
 	startPipe, status, report *os.File
@@ -76,8 +84,9 @@ func (r *run) start() error {
 	if err != nil {
 		return err
 	}
+	r.id = id.String()
 	body, err := events.MarshalRecord(events.ChildSpec{
-		ID: id.String(), Argv: r.command.Argv, Env: r.command.Env, Cwd: r.command.Cwd, Direct: true,
+		ID: r.id, Argv: r.command.Argv, Env: r.command.Env, Cwd: r.command.Cwd, Direct: true,
 		Profile: r.plan.Profile().Name(), Enforced: r.plan.Profile().Enforced(),
 	})
 	if err != nil {

@@ -76,7 +76,7 @@ func Credentials(homes []string, allowed []Entry) []Entry {
 // runLater are names, below a workspace or a home directory, of what programs
 // outside of the sandbox run or believe later.
 var runLater = []string{
-	".git/hooks", ".git/config", ".git/config.worktree", ".husky", ".pre-commit-config.yaml",
+	".git/hooks", ".git/config", ".git/config.worktree", ".git/commondir", ".husky", ".pre-commit-config.yaml",
 	".hayward", ".claude", ".codex", ".grok", ".gemini", ".cursor", ".opencode", ".mcp.json",
 	".vscode", ".idea", ".devcontainer", ".envrc",
 	".bashrc", ".bash_profile", ".bash_login", ".bash_logout", ".profile",
