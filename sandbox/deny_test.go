@@ -94,6 +94,8 @@ func TestCompileDenyRefusals(t *testing.T) {
 		"":                events.CodeInvalidRequest,
 		"a**":             events.CodeInvalidRequest,
 		"*.{a,b}":         events.CodeInvalidRequest,
+		"{.env,secrets}":  events.CodeInvalidRequest,
+		`a\ b`:            events.CodeInvalidRequest,
 		"/proc/version":   events.CodeWorkspaceRefused,
 		".":               events.CodeWorkspaceRefused,
 		w.base:            events.CodeWorkspaceRefused,

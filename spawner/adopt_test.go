@@ -283,13 +283,16 @@ func TestClear(t *testing.T) {
 	temp, elsewhere := t.TempDir(), t.TempDir()
 	s := New(Config{TempRoot: temp, Deadlines: deadlines.Default()})
 	defer s.Close()
-	own, link := s.tempDirOf("a"), s.tempDirOf("b")
+	own, link := filepath.Join(temp, "a"), filepath.Join(temp, "b")
 	require.NoError(t, os.MkdirAll(filepath.Join(own, "inputs"), 0o700))
+	beside := filepath.Join(temp+"-123", "a")
+	require.NoError(t, os.MkdirAll(beside, 0o700))
 	require.NoError(t, os.Symlink(elsewhere, link))
 	for _, id := range []string{"a", "b", "missing"} {
 		s.Clear(id)
 	}
 	require.NoDirExists(t, own)
+	require.NoDirExists(t, beside)
 	require.DirExists(t, elsewhere)
 	_, err := os.Lstat(link)
 	require.NoError(t, err)

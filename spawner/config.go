@@ -55,7 +55,8 @@ type Config struct {
 	// Home is HOME for commands whose client sends none.
 	Home string
 	// TempRoot is the directory that holds the TMPDIR of each child, of this user
-	// alone. It is made when it is needed.
+	// alone. It is made when it is needed; where something else has its name, one
+	// beside it is.
 	TempRoot string
 	// Profiles is the path of the global sandbox.toml, which may be missing.
 	Profiles string

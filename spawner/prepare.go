@@ -69,7 +69,7 @@ func (c *child) prepare() *events.Error {
 		Cwd:         req.Cwd,
 		Home:        req.Env["HOME"],
 		TempDir:     c.tempDir,
-		TempRoot:    c.s.cfg.TempRoot,
+		TempRoot:    filepath.Dir(c.tempDir),
 		Path:        path(req.Env),
 		Protected:   c.s.cfg.Protected,
 		CacheRoot:   c.s.cfg.CacheRoot,
@@ -91,26 +91,57 @@ func (c *child) prepare() *events.Error {
 	return nil
 }
 
-// tempDirOf is a child's TMPDIR. The name follows from the id, so that what a
-// coordinator left that died before it recorded the directory is found.
-func (s *Spawner) tempDirOf(id string) string { return filepath.Join(s.cfg.TempRoot, id) }
-
 // Clear removes what an earlier coordinator may have prepared for a child that is
 // in no record. It is called before anything is started.
 func (s *Spawner) Clear(id string) {
-	if dir := s.tempDirOf(id); tempdir.Own(dir) {
-		removeTemp(dir, s.cfg.Log)
+	for _, root := range tempdir.Roots(s.cfg.TempRoot) {
+		// The name follows from the id, so that what a coordinator left that died
+		// before it recorded the directory is found.
+		if dir := filepath.Join(root, id); tempdir.Own(root) && tempdir.Own(dir) {
+			removeTemp(dir, s.cfg.Log)
+		}
 	}
 	s.clearGroups(id)
 }
 
+// makeTempRoot makes the directory of all TMPDIRs where it is missing. Once
+// something is in the way of the configured one, another is used to the end.
+func (s *Spawner) makeTempRoot() (string, error) {
+	s.tempMu.Lock()
+	defer s.tempMu.Unlock()
+	root, err := tempdir.MakeRoot(s.tempRoot)
+	if err != nil {
+		return "", err
+	}
+	if root != s.tempRoot {
+		s.cfg.Log.Warn("the root of the temporary directories is not a directory of this user; another is used",
+			zap.String("dir", s.tempRoot), zap.String("used", root))
+		s.tempRoot = root
+	}
+	return root, nil
+}
+
+// leaveTempRoot removes a root that was made in the place of the configured one,
+// unless children that go on have their TMPDIRs in it.
+func (s *Spawner) leaveTempRoot() {
+	s.tempMu.Lock()
+	defer s.tempMu.Unlock()
+	if s.tempRoot == s.cfg.TempRoot {
+		return
+	}
+	if err := os.Remove(s.tempRoot); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		s.cfg.Log.Info("root of the temporary directories left", zap.String("dir", s.tempRoot), zap.Error(err))
+	}
+}
+
 func (c *child) makeTempDir() *events.Error {
-	dir := c.s.tempDirOf(c.spec.ID)
-	err := tempdir.MakeRoot(c.s.cfg.TempRoot)
+	var dir string
+	root, err := c.s.makeTempRoot()
 	if err == nil {
+		dir = filepath.Join(root, c.spec.ID)
 		err = os.Mkdir(dir, 0o700)
 	}
-	if errors.Is(err, fs.ErrExist) && tempdir.Own(dir) {
+	if dir != "" && errors.Is(err, fs.ErrExist) && tempdir.Own(dir) {
 		if err = os.RemoveAll(dir); err == nil {
 			err = os.Mkdir(dir, 0o700)
 		}

@@ -23,6 +23,10 @@ type Spawner struct {
 	children map[string]*child
 	// closed refuses new children; guarded by mu.
 	closed bool
+
+	tempMu sync.Mutex
+	// tempRoot is the directory of TMPDIRs in use; guarded by tempMu.
+	tempRoot string
 }
 
 // New returns a Spawner. Close it.
@@ -31,7 +35,7 @@ func New(cfg Config) *Spawner {
 		cfg.Log = zap.NewNop()
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	return &Spawner{cfg: cfg, ctx: ctx, cancel: cancel, children: make(map[string]*child)}
+	return &Spawner{cfg: cfg, ctx: ctx, cancel: cancel, children: make(map[string]*child), tempRoot: cfg.TempRoot}
 }
 
 // Start prepares and forks. Told: Forked, or Ended if it failed, in which case
@@ -108,4 +112,5 @@ func (s *Spawner) Close() {
 	s.mu.Unlock()
 	s.cancel()
 	s.wg.Wait()
+	s.leaveTempRoot()
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/hayward-dev/hayward/events"
 	"github.com/hayward-dev/hayward/internal/paths"
 	"github.com/hayward-dev/hayward/internal/stdio"
+	"github.com/hayward-dev/hayward/sandbox"
 )
 
 // app is one run of the command line: what it is connected to and what the
@@ -76,7 +77,8 @@ func (a *app) run(ctx context.Context, args []string) int {
 	return a.fail(cmd, err)
 }
 
-// fail says what went wrong, in one line for people and with --json as an
+// fail says what went wrong, in one line for people (one for each fault of a
+// sandbox.toml) and with --json as an
 // object, and returns the exit code.
 func (a *app) fail(cmd *cobra.Command, err error) int {
 	var status exitStatus
@@ -94,13 +96,32 @@ func (a *app) fail(cmd *cobra.Command, err error) int {
 	var stopped *interruption
 	if !errors.As(err, &stopped) {
 		// The coordinator names the event as well, where that is the verb's own name.
-		a.say("%s: %s", verb, strings.TrimPrefix(oneLine(err.Error()), cmd.Name()+": "))
+		for _, line := range errorLines(err) {
+			a.say("%s: %s", verb, strings.TrimPrefix(line, cmd.Name()+": "))
+		}
 		if a.json && !a.began {
 			// An object that cannot be written has been said on stderr.
 			_ = a.printJSON(failure{Error: events.AsError(err)})
 		}
 	}
 	return code
+}
+
+// errorLines is an error for people: one line, or one for each fault of a
+// sandbox.toml with the remedy behind the last.
+func errorLines(err error) []string {
+	faults := sandbox.Faults(err)
+	if len(faults) == 0 {
+		return []string{oneLine(err.Error())}
+	}
+	var out []string
+	for _, f := range faults {
+		out = append(out, oneLine(f.Error()))
+	}
+	if remedy := events.AsError(err).Remedy; remedy != "" {
+		out[len(out)-1] += oneLine(" (" + remedy + ")")
+	}
+	return out
 }
 
 // failure is what --json prints when a verb fails before it has data.

@@ -117,6 +117,22 @@ func TestFaultyConfiguration(t *testing.T) {
 	require.Contains(t, b.run("config", "check").stdout, "$HAYWARD_IDLE_TIMEOUT: spawn.idle_timeout: ")
 }
 
+// Each fault of a sandbox.toml has a line of its own, and the remedy is not the
+// command that was run.
+func TestFaultySandboxProfiles(t *testing.T) {
+	b := newIdleBench(t)
+	file := b.configure("sandbox.toml", "[profiles.a]\nextends = 1\ndeny = ['{.env,secrets}']\n")
+	r := b.run("sandbox", "list", "--workspace", t.TempDir())
+	require.Equal(t, 2, r.code)
+	require.Equal(t, "hayward sandbox list: "+file+":2: extends is not a string\n"+
+		"hayward sandbox list: "+file+":3: an entry of deny \"{.env,secrets}\" holds \"{\", which patterns do not have: "+
+		"write one entry for each name; one that really holds it is covered by naming its directory (correct "+file+")\n", r.stderr)
+	require.Empty(t, r.stdout)
+	b.configure("sandbox.toml", "[profiles.a]\nextends = 1\n")
+	r = b.run("sandbox", "list", "--workspace", t.TempDir())
+	require.Equal(t, "hayward sandbox list: "+file+":2: extends is not a string (correct "+file+")\n", r.stderr)
+}
+
 // The refusal of a profile says where its name came from.
 func TestUnknownProfileNamesItsOrigin(t *testing.T) {
 	b := newBench(t)

@@ -70,13 +70,23 @@ type compiled struct {
 	spawn   events.Spawn
 	binary  string
 	tempDir string
+	// tempRoot is the root of tempDir if it was made for this command alone.
+	tempRoot string
 }
 
 // close takes back what was made.
 func (c *compiled) close() error {
 	err := c.plan.Close()
-	if rmErr := os.RemoveAll(c.tempDir); err == nil {
+	if rmErr := c.removeTemp(); err == nil {
 		err = rmErr
+	}
+	return err
+}
+
+func (c *compiled) removeTemp() error {
+	err := os.RemoveAll(c.tempDir)
+	if err == nil && c.tempRoot != "" {
+		err = os.Remove(c.tempRoot)
 	}
 	return err
 }
@@ -100,9 +110,14 @@ func (a *app) compileSandbox(f sandboxFlags) (*compiled, error) {
 			return nil, events.Errorf(events.CodeStorageFailed, events.LayerSandbox, "%w", err)
 		}
 	}
-	root, err := tempdir.Root()
+	configured, err := tempdir.Root()
+	root := ""
 	if err == nil {
-		err = tempdir.MakeRoot(root)
+		root, err = tempdir.MakeRoot(configured)
+	}
+	if err == nil && root != configured {
+		c.tempRoot = root
+		a.say("hayward sandbox: warning: %s is not a directory of this user; %s is used", configured, root)
 	}
 	if err == nil {
 		c.tempDir, err = os.MkdirTemp(root, "exec-")
@@ -118,7 +133,7 @@ func (a *app) compileSandbox(f sandboxFlags) (*compiled, error) {
 		Hidden: []string{p.State, p.Runtime}, Protected: []string{p.Config},
 	}, sandbox.Probe())
 	if refusal != nil {
-		if err := os.RemoveAll(c.tempDir); err != nil {
+		if err := c.removeTemp(); err != nil {
 			refusal = refusal.WithDetail("cleanup", err.Error())
 		}
 		return nil, refusal

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 )
 
@@ -21,16 +22,34 @@ func Root() (string, error) {
 	return filepath.Join(temp, fmt.Sprintf("hayward-%d", os.Geteuid())), nil
 }
 
-// MakeRoot makes a root. It lies where others can make one of that name before:
-// it must be this user's, and is closed to everybody else.
-func MakeRoot(dir string) error {
+// MakeRoot makes a root, closed to everybody else, and returns it. It lies where
+// others can make one of that name before: where dir is anything but a directory
+// of this user, another one is made beside it that nobody can foresee.
+func MakeRoot(dir string) (string, error) {
 	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
-		return err
+		return "", err
 	}
 	if !Own(dir) {
-		return fmt.Errorf("%s is not a directory of this user; remove it", dir)
+		return os.MkdirTemp(filepath.Dir(dir), filepath.Base(dir)+"-")
 	}
-	return os.Chmod(dir, 0o700)
+	return dir, os.Chmod(dir, 0o700)
+}
+
+// Roots are the directories that [MakeRoot] may have returned for dir: dir itself
+// and those beside it that are this user's.
+func Roots(dir string) []string {
+	out := []string{dir}
+	entries, err := os.ReadDir(filepath.Dir(dir))
+	if err != nil {
+		return out
+	}
+	for _, e := range entries {
+		path := filepath.Join(filepath.Dir(dir), e.Name())
+		if strings.HasPrefix(e.Name(), filepath.Base(dir)+"-") && Own(path) {
+			out = append(out, path)
+		}
+	}
+	return out
 }
 
 // Own reports whether path is a directory, no link, of this user.

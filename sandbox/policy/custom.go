@@ -113,6 +113,9 @@ func checkItem(text string, allow bool) error {
 	}
 	if allow {
 		text = trimTrailing(text)
+	} else if err := checkCharacters(text); err != nil {
+		// As a path it would deny nothing of what was meant.
+		return fmt.Errorf("%q %w: write one entry for each name; one that really holds it is covered by naming its directory", text, err)
 	}
 	if !IsPattern(text) {
 		return nil

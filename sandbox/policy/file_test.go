@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -124,6 +125,23 @@ func TestFaults(t *testing.T) {
 	err := s.Add("f", "[profiles.a]\nx = 1\ny = 2\n", false)
 	require.ErrorContains(t, err, "f:2:")
 	require.ErrorContains(t, err, "f:3:", "every fault is named at once")
+}
+
+// What other dialects read as alternatives or an escape is no path to deny.
+func TestDenyRefusesBraces(t *testing.T) {
+	for text, character := range map[string]string{
+		`{.env,secrets}`: `"{"`, `a}`: `"}"`, `~/a\ b`: `"\\"`, `/x/{a,b}/**`: `"{"`,
+	} {
+		want := fmt.Sprintf("%q holds %s, which patterns do not have: write one entry for each name; "+
+			"one that really holds it is covered by naming its directory", text, character)
+		var s Set
+		require.EqualError(t, s.Add("f", "[profiles.a]\ndeny = [\n'ok',\n'"+text+"']", false), "f:4: an entry of deny "+want)
+		require.EqualError(t, CheckDeny(text), want)
+	}
+	require.NoError(t, CheckDeny("a,b (c)/.env"))
+	var s Set
+	require.NoError(t, s.Add("f", `[profiles.a]
+read_only = ["/opt/{x}"]`, false), "a path that is opened is taken as it stands")
 }
 
 func FuzzAdd(f *testing.F) {

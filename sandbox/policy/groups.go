@@ -27,14 +27,23 @@ var credentials = []credential{
 	{"git", []string{".git-credentials", ".config/git/credentials"}},
 	{"gh", []string{".config/gh", ".config/hub", ".config/glab-cli"}},
 	{"npm", []string{".npmrc", ".yarnrc.yml", ".config/configstore"}},
+	{"builds", []string{
+		".m2/settings.xml", ".gradle/gradle.properties", ".composer/auth.json", ".config/composer/auth.json", ".gem/credentials",
+	}},
 	{"pypi", []string{".pypirc", ".config/pip/pip.conf", ".pip/pip.conf"}},
 	{"cargo", []string{".cargo/credentials", ".cargo/credentials.toml"}},
-	{"cloud", []string{".vault-token", ".terraform.d/credentials.tfrc.json", ".config/doctl", ".fly", ".config/op", ".databrickscfg"}},
+	{"cloud", []string{
+		".vault-token", ".terraformrc", ".terraform.d/credentials.tfrc.json", ".config/doctl", ".fly", ".config/op", ".databrickscfg",
+		".s3cfg", ".config/rclone/rclone.conf",
+	}},
+	{"databases", []string{".pgpass", ".my.cnf"}},
 	{"agents", []string{
 		".claude/.credentials.json", ".claude.json", ".codex/auth.json", ".grok/auth.json", ".grok/credentials.json",
 		".gemini/oauth_creds.json", ".config/github-copilot", ".local/share/opencode/auth.json",
 	}},
-	{"keyrings", []string{".local/share/keyrings", ".local/share/kwalletd", ".password-store", ".config/keepassxc"}},
+	{"keyrings", []string{".local/share/keyrings", ".local/share/kwalletd", ".password-store", ".config/keepassxc", ".config/sops/age"}},
+	{"browsers", []string{".mozilla", ".config/google-chrome", ".config/chromium"}},
+	{"histories", []string{".bash_history", ".zsh_history"}},
 	{"system", []string{
 		"/etc/shadow", "/etc/shadow-", "/etc/gshadow", "/etc/gshadow-", "/etc/ssh/ssh_host_rsa_key",
 		"/etc/ssh/ssh_host_ecdsa_key", "/etc/ssh/ssh_host_ed25519_key", "/etc/ssh/ssh_host_dsa_key",

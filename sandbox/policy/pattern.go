@@ -22,8 +22,8 @@ const anySegments = "**"
 //     **      a whole segment: any number of segments; a/** is what is below a
 //     [ab-z]  one of a class, [!a] and [^a] one not of it
 func CheckPattern(pattern string) error {
-	if i := strings.IndexAny(pattern, `{}\`); i >= 0 {
-		return fmt.Errorf("holds %q, which patterns do not have", pattern[i:i+1])
+	if err := checkCharacters(pattern); err != nil {
+		return err
 	}
 	segments := strings.Split(strings.TrimPrefix(pattern, "/"), "/")
 	for _, s := range segments {
@@ -41,6 +41,14 @@ func CheckPattern(pattern string) error {
 		if _, err := path.Match(translate(s), ""); err != nil {
 			return fmt.Errorf("has the segment %q: %w", s, err)
 		}
+	}
+	return nil
+}
+
+// checkCharacters refuses what has a meaning in other dialects.
+func checkCharacters(pattern string) error {
+	if i := strings.IndexAny(pattern, `{}\`); i >= 0 {
+		return fmt.Errorf("holds %q, which patterns do not have", pattern[i:i+1])
 	}
 	return nil
 }

@@ -73,6 +73,13 @@ func TestResolve(t *testing.T) {
 func TestCredentialsAndRunLater(t *testing.T) {
 	all := paths(Credentials([]string{"/home/u", "/root"}, nil))
 	require.Subset(t, all, []string{"/home/u/.ssh", "/root/.ssh", "/home/u/.aws", "/etc/shadow"})
+	for _, name := range []string{
+		".pgpass", ".my.cnf", ".terraformrc", ".terraform.d/credentials.tfrc.json", ".s3cfg", ".config/rclone/rclone.conf",
+		".config/sops/age", ".m2/settings.xml", ".gradle/gradle.properties", ".composer/auth.json", ".config/composer/auth.json",
+		".gem/credentials", ".mozilla", ".config/google-chrome", ".config/chromium", ".bash_history", ".zsh_history",
+	} {
+		require.Contains(t, all, "/home/u/"+name)
+	}
 	some := paths(Credentials([]string{"/home/u"}, []Entry{{Path: "ssh"}}))
 	require.NotContains(t, some, "/home/u/.ssh")
 	require.Contains(t, some, "/home/u/.aws")
