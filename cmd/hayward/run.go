@@ -143,7 +143,7 @@ func (a *app) runVerb(ctx context.Context, cmd *cobra.Command, f runFlags, args 
 		return command.Plan.PrintCheck(a.stdout, a.stderr, a.json)
 	}
 	if f.noDaemon {
-		command.Runs = plan.Runs{} // nothing is kept
+		command.Runs, command.Fleeting = plan.Runs{}, true // nothing is kept
 	}
 	return a.runPlan(ctx, command, f.noDaemon)
 }
