@@ -1,6 +1,7 @@
 package child
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"os/signal"
@@ -17,9 +18,13 @@ var forwarded = []os.Signal{
 	unix.SIGINT, unix.SIGTERM, unix.SIGHUP, unix.SIGQUIT, unix.SIGUSR1, unix.SIGUSR2, unix.SIGWINCH, unix.SIGCONT, unix.SIGTSTP,
 }
 
+// ends reports whether a signal asks a command to end.
+func ends(s os.Signal) bool { return s == unix.SIGINT || s == unix.SIGTERM || s == unix.SIGHUP }
+
 // runDirect runs the command with the supervisor's own descriptors 0, 1 and 2 and
 // reports its end. Nothing is recorded and no bus is there. In a PID namespace
-// whatever the command left ends with the supervisor.
+// whatever the command left ends with the supervisor. The second signal that asks
+// for the end kills: the command may ignore the first.
 func runDirect(spec events.ChildSpec, fds *descriptors, sigchld <-chan os.Signal) int {
 	signals := make(chan os.Signal, 16)
 	signal.Notify(signals, forwarded...)
@@ -39,11 +44,22 @@ func runDirect(spec events.ChildSpec, fds *descriptors, sigchld <-chan os.Signal
 	fds.send(handoff.Record{Step: handoff.StepRunner, Value: uint64(r.process.Pid)})
 	fds.closeStatus()
 	t := tree{namespace: namespace, group: r.process.Pid}
+	var asked bool
+	var killed syscall.Signal // the signal that was answered with a kill
 	for running := true; running; {
 		select {
 		case <-r.exited:
 			running = false
 		case s := <-signals:
+			if ends(s) {
+				if asked {
+					// As below.
+					killed = s.(syscall.Signal)
+					_ = t.kill()
+					continue
+				}
+				asked = true
+			}
 			// Whoever sent it sees what became of it by the end of the command.
 			_ = t.signalGroup(s.(syscall.Signal))
 		}
@@ -56,6 +72,16 @@ func runDirect(spec events.ChildSpec, fds *descriptors, sigchld <-chan os.Signal
 		report.Error = events.Errorf(events.CodeStartFailed, events.LayerSandbox, "wait for %s: %w", spec.ID, err)
 	} else {
 		report.Exit = exitOf(state)
+		if killed != 0 && report.Exit.Signal == signalName(unix.SIGKILL) {
+			report.Exit.Signal = signalName(killed)
+		}
+	}
+	if killed != 0 && !namespace {
+		ctx, cancel := context.WithTimeout(context.Background(), drainBound)
+		if err := sweep(ctx, os.Getpid()); err != nil {
+			fmt.Fprintf(os.Stderr, "hayward-child: kill what the command left: %v\n", err)
+		}
+		cancel()
 	}
 	if err := writeReport(fds.report, report); err != nil {
 		fmt.Fprintf(os.Stderr, "hayward-child: %v\n", err)

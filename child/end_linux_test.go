@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
@@ -15,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/hayward-dev/hayward/events"
+	"github.com/hayward-dev/hayward/internal/diskspace"
 	"github.com/hayward-dev/hayward/internal/handoff"
 	"github.com/hayward-dev/hayward/internal/proc"
 	"github.com/hayward-dev/hayward/internal/testkit"
@@ -303,4 +305,31 @@ func TestOutputThatCannotBeKeptFailsTheRun(t *testing.T) {
 	require.Equal(t, 0, *r.Exit.Code, "the command could go on and end")
 	require.Equal(t, []int64{0, 5}, []int64{r.StdoutBytes, r.StderrBytes})
 	require.Contains(t, transcriptText(c), "output is lost")
+}
+
+// Output leaves of its disk what the coordinator needs to record the end.
+func TestOutputLeavesSpace(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("needs root, to mount a small file system")
+	}
+	dir := t.TempDir()
+	if err := unix.Mount("tmpfs", dir, "tmpfs", 0, "size=16m,mode=0700"); errors.Is(err, unix.EPERM) {
+		t.Skipf("needs the right to mount: %v", err)
+	} else {
+		require.NoError(t, err)
+	}
+	t.Cleanup(func() { require.NoError(t, unix.Unmount(dir, 0)) })
+	out, err := os.OpenFile(filepath.Join(dir, "stdout.log"), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	require.NoError(t, err)
+	defer out.Close()
+	c := testkit.StartChild(t, testkit.ChildOptions{Spec: shell(`head -c 20000000 /dev/zero; exit 0`), Stdout: out})
+	r := c.Report()
+	require.NotNil(t, r.Error)
+	require.Equal(t, events.CodeStorageFull, r.Error.Code, "%v", r.Error)
+	require.Equal(t, 0, *r.Exit.Code, "the command could go on and end")
+	require.Contains(t, transcriptText(c), "have to stay free")
+	free, size, err := diskspace.Free(int(out.Fd()))
+	require.NoError(t, err)
+	require.InDelta(t, diskspace.Output(size), free, 64<<10)
+	require.InDelta(t, size-free, r.StdoutBytes, 64<<10)
 }

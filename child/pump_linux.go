@@ -7,6 +7,10 @@ import (
 	"os"
 	"sync/atomic"
 	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/hayward-dev/hayward/internal/diskspace"
 )
 
 // pump moves one output stream from the command's pipe to its file and tells
@@ -23,13 +27,22 @@ type pump struct {
 	written atomic.Int64
 	done    chan struct{}
 
+	room int // how much may be written before the next look at the disk; run's own
+
 	// The following belong to run, and to everybody once done is closed.
 	err error // the first failure to keep output; what follows it is dropped
 	cut bool  // the pipe was not at its end when its bound passed
 }
 
-// pumpBuffer is the capacity of a pipe: one read empties it.
-const pumpBuffer = 64 << 10
+const (
+	// pumpBuffer is the capacity of a pipe: one read empties it.
+	pumpBuffer = 64 << 10
+	// maxRoom bounds what is written between two looks at the free space. Where the
+	// disk is nearly full it is one in roomShare of what may still be written, for
+	// other writers take of that as well.
+	maxRoom   = 1 << 20
+	roomShare = 16
+)
 
 func newPump(s stream, pipe, file *os.File, out *outbox, live *progress) *pump {
 	return &pump{stream: s, pipe: pipe, file: file, out: out, live: live, done: make(chan struct{})}
@@ -64,6 +77,10 @@ func (p *pump) take(b []byte) {
 		// kept behind a gap.
 		return
 	}
+	if err := p.space(len(b)); err != nil {
+		p.fail(err)
+		return
+	}
 	offset := p.written.Load()
 	n, err := p.file.Write(b)
 	if n > 0 {
@@ -74,6 +91,27 @@ func (p *pump) take(b []byte) {
 	if err != nil {
 		p.fail(err)
 	}
+}
+
+// space fails as a full disk does once output has left of the disk what is not
+// for output.
+func (p *pump) space(n int) error {
+	if p.room >= n {
+		p.room -= n
+		return nil
+	}
+	free, size, err := diskspace.Free(int(p.file.Fd()))
+	if err != nil {
+		// Then the write itself is what finds the end of the disk.
+		p.room = maxRoom
+		return nil
+	}
+	reserve := diskspace.Output(size)
+	if free < reserve {
+		return fmt.Errorf("%d bytes are free and %d have to stay free: %w", free, reserve, unix.ENOSPC)
+	}
+	p.room = int(min(maxRoom, (free-reserve)/roomShare))
+	return nil
 }
 
 func (p *pump) fail(err error) {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"time"
 
 	"golang.org/x/term"
@@ -37,6 +38,9 @@ type Flags struct {
 	Jobs int
 	// FailFast overrides the plan's, if set.
 	FailFast *bool
+	// Fleeting says that the output files are gone once Command has returned, so
+	// none is named.
+	Fleeting bool
 	// JSON prints the summary as one object instead of the table and output.
 	JSON bool
 	// Env is the base environment of every subagent.
@@ -144,6 +148,12 @@ func (s Summary) exitCode(err error) int {
 // print writes the data of a run: the object, or the table and the output that
 // the plan asks for.
 func (p *Plan) print(ctx context.Context, f Flags, runner Runner, s Summary, w io.Writer) error {
+	if f.Fleeting {
+		s.Subagents = slices.Clone(s.Subagents)
+		for i := range s.Subagents {
+			s.Subagents[i].OutputPath = ""
+		}
+	}
 	if f.JSON {
 		b, err := events.MarshalRecord(s)
 		if err != nil {

@@ -81,6 +81,12 @@ func TestCommand(t *testing.T) {
 			err:       "completed  a  1.0s\n",
 		},
 		{
+			about: "output that is gone afterwards", plan: entries("a") + show, flags: Flags{Fleeting: true}, code: ExitCompleted,
+			out: "NAME  STATUS     DURATION  EXIT  OUTPUT\n" +
+				"a     completed  0.0s      0     -\n" +
+				"\noutput of a\n",
+		},
+		{
 			about: "the one to show failed", plan: entries("last") + show, code: ExitFailed,
 			behaviors: map[string]behavior{"last": {exit: 4}},
 			out:       "\noutput of last\n", err: "failed     last  exit 4\n",

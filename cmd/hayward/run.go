@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -100,6 +101,9 @@ func (a *app) runVerb(ctx context.Context, cmd *cobra.Command, f runFlags, args 
 	if f.last && !f.goOn {
 		return usage("--last goes with --continue; to see the youngest run: hayward report --last")
 	}
+	if f.jobs < 0 || f.jobs > plan.MaxJobs {
+		return usage("-j %d is not between 1 and %d", f.jobs, plan.MaxJobs)
+	}
 	if f.items.file == "" {
 		if flag := f.items.stray(cmd.Flags()); flag != "" {
 			return usage("--%s goes with --for-each; a plan file has a key for it", flag)
@@ -128,7 +132,7 @@ func (a *app) runVerb(ctx context.Context, cmd *cobra.Command, f runFlags, args 
 		var bad *plan.Error
 		command.Plan, err = a.readPlan(cmd, f, args)
 		if errors.As(err, &bad) {
-			return a.badPlan(bad, f.check)
+			return a.badPlan(cmd, bad, f.check)
 		}
 		if err != nil {
 			return err
@@ -139,7 +143,7 @@ func (a *app) runVerb(ctx context.Context, cmd *cobra.Command, f runFlags, args 
 		return command.Plan.PrintCheck(a.stdout, a.stderr, a.json)
 	}
 	if f.noDaemon {
-		command.Runs = plan.Runs{} // nothing is kept
+		command.Runs, command.Fleeting = plan.Runs{}, true // nothing is kept
 	}
 	return a.runPlan(ctx, command, f.noDaemon)
 }
@@ -177,10 +181,18 @@ func (a *app) sayReading(what string) {
 }
 
 // badPlan says what is wrong with a plan, every fault on a line of its own.
-func (a *app) badPlan(bad *plan.Error, check bool) error {
-	a.say("%s", bad)
-	if check && a.json {
-		if err := a.printJSON(bad); err != nil {
+func (a *app) badPlan(cmd *cobra.Command, bad *plan.Error, check bool) error {
+	faults := make([]string, len(bad.Faults))
+	for i, fault := range bad.Faults {
+		faults[i] = oneLine(fault.String())
+		a.say("%s: %s", cmd.CommandPath(), faults[i])
+	}
+	if a.json {
+		var said any = failure{Error: usage("%s", strings.Join(faults, "; "))}
+		if check {
+			said = bad
+		}
+		if err := a.printJSON(said); err != nil {
 			return err
 		}
 	}

@@ -18,6 +18,9 @@ command has this stdin, stdout and stderr, and signals are passed on to it. It h
 no terminal of its own, so a shell has no job control. Under every profile but
 off, what it leaves in the background ends with it.
 
+The second Ctrl-C, or SIGTERM or SIGHUP, kills the command and all that it
+started, whatever it ignores.
+
 The exit code is the command's, 128+n when signal n ended it, 126 when the
 sandbox could not be applied or the command cannot be executed, 127 when the
 command does not exist.`

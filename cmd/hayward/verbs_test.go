@@ -1,7 +1,9 @@
 package main
 
 import (
+	"encoding/json"
 	"flag"
+	"io"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -361,4 +363,53 @@ func TestRunVerb(t *testing.T) {
 	require.Equal(t, 1, b.run("run", file).code)
 	require.Equal(t, 2, b.run("run", filepath.Join(b.dir, "none.toml")).code)
 	require.Equal(t, 2, b.run("run").code)
+}
+
+// A bad plan is one object with --json, as any other bad input is.
+func TestRunSaysWhatIsWrongWithAPlan(t *testing.T) {
+	b := newIdleBench(t)
+	file := func(name, text string) string {
+		path := filepath.Join(b.dir, name)
+		require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
+		return path
+	}
+	items, err := os.Open(file("items", "a\n\xff\n"))
+	require.NoError(t, err)
+	defer items.Close()
+	bad := file("bad.toml", "nam = 1\n[[subagent]]\nname = \"a\"\ncomand = [\"true\"]\n")
+	none := filepath.Join(b.dir, "none.toml")
+	for _, c := range []struct {
+		about string
+		args  []string
+		says  []string
+	}{
+		{"no such file", []string{none}, []string{none + ": open the plan: no such file or directory"}},
+		{"faults", []string{bad}, []string{bad + ":1: nam: unknown key", bad + ":2: subagent[0]: has no command", bad + ":4: subagent[0].comand: unknown key"}},
+		{"item", []string{"--for-each", "-", "--", "echo"}, []string{`stdin: item 2, "\xff": is not UTF-8`}},
+		{"jobs", []string{"-j", "-1", bad}, []string{"-j -1 is not between 1 and 10000"}},
+	} {
+		t.Run(c.about, func(t *testing.T) {
+			for _, flags := range [][]string{nil, {"--json"}} {
+				_, err := items.Seek(0, io.SeekStart)
+				require.NoError(t, err)
+				r := b.runWith(items, append(append([]string{"run"}, flags...), c.args...)...)
+				require.Equal(t, 2, r.code)
+				lines := strings.Split(strings.TrimSpace(r.stderr), "\n")
+				for i, says := range c.says {
+					require.True(t, strings.HasPrefix(lines[i], "hayward run: "+says), r.stderr)
+				}
+				if flags == nil {
+					require.Empty(t, r.stdout)
+					continue
+				}
+				var said failure
+				require.NoError(t, json.Unmarshal([]byte(r.stdout), &said), r.stdout)
+				require.Equal(t, events.CodeInvalidRequest, said.Error.Code)
+				for _, says := range c.says {
+					require.Contains(t, said.Error.Message, says)
+				}
+			}
+		})
+	}
+	require.NoDirExists(t, filepath.Join(b.dir, "state"))
 }

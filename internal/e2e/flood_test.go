@@ -273,6 +273,36 @@ func TestFullDisk(t *testing.T) {
 	require.Equal(t, pid, u.doctor()["pid"], "without a restart")
 }
 
+// A subagent that prints more than the disk holds ends by itself, its end is
+// recorded although nobody makes space, and the daemon can leave.
+func TestOutputDoesNotFillTheDisk(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("needs root, to mount a small file system")
+	}
+	u := newUser(t, 0)
+	state := filepath.Join(u.home, "state")
+	require.NoError(t, os.Mkdir(state, 0o700))
+	if err := unix.Mount("tmpfs", state, "tmpfs", 0, "size=24m,mode=0700"); errors.Is(err, unix.EPERM) {
+		t.Skipf("needs the right to mount: %v", err)
+	} else {
+		require.NoError(t, err)
+	}
+	t.Cleanup(func() {
+		require.Zero(t, u.run("shutdown", "--kill").code)
+		// A process that is ending is no longer seen before its files are closed.
+		require.True(t, u.eventually(func() bool { return unix.Unmount(state, 0) == nil }))
+	})
+	id := u.detach("--", "sh", "-c", "head -c 30000000 /dev/zero")
+	require.Equal(t, 1, u.run("wait", id).code)
+	s := list(t, u.run("query", "--json", id).object(t), "snapshots")[0]
+	require.Equal(t, "failed", s["status"], s["error"])
+	require.Equal(t, "limit", s["reason"], s["error"])
+	require.Equal(t, string(events.CodeStorageFull), s["error"].(map[string]any)["code"], s["error"])
+	require.Greater(t, u.outputOf(id), int64(10_000_000))
+	r := u.run("shutdown")
+	require.Zero(t, r.code, r.stderr)
+}
+
 // fillDisk takes all of the disk, to the last page.
 func fillDisk(t *testing.T, dir, filler string) {
 	t.Helper()

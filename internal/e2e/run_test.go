@@ -81,6 +81,19 @@ func TestRunRefusesBadPlans(t *testing.T) {
 	require.Equal(t, 2, u.run("run", "missing.toml").code)
 }
 
+// Without a daemon the output files are gone at the end, so none is named.
+func TestRunWithoutADaemonNamesNoFiles(t *testing.T) {
+	u := newUser(t, os.Getuid())
+	plan := u.plan("one.toml", "[[subagent]]\nname = \"one\"\ncommand = [\"echo\", \"hi\"]\nshow = true\n")
+	r := u.run("run", "--no-daemon", plan)
+	require.Zero(t, r.code, r.stderr)
+	require.Regexp(t, `(?m)^one +completed +\S+ +0 +-\n\nhi$`, r.stdout)
+	r = u.run("run", "--no-daemon", "--json", plan)
+	require.Zero(t, r.code, r.stderr)
+	require.Contains(t, r.stdout, `"name":"one"`)
+	require.NotContains(t, r.stdout, "output_path")
+}
+
 // Two runs at once from two terminals, one of which is closed in the middle:
 // both complete.
 func TestTwoRunsOneTerminalClosed(t *testing.T) {

@@ -1,6 +1,8 @@
 package e2e
 
 import (
+	"bufio"
+	"context"
 	"fmt"
 	"net"
 	"os"
@@ -226,6 +228,41 @@ func TestSandboxExecCodes(t *testing.T) {
 		for _, left := range glob(t, filepath.Join(filepath.Dir(u.tempDir("x")), "exec-*")) {
 			st, err := os.Stat(left)
 			require.True(t, err != nil || st.ModTime().Before(time.Now().Add(-time.Minute)), "%s is left", left)
+		}
+	})
+}
+
+// A command that traps what asks it to end is killed at the second signal, and all
+// that it started with it.
+func TestSandboxExecSecondSignalKills(t *testing.T) {
+	asUsers(t, func(t *testing.T, u *user) {
+		for _, c := range []struct {
+			profile       string
+			first, second syscall.Signal
+		}{
+			{"workspace", syscall.SIGINT, syscall.SIGINT},
+			{"workspace", syscall.SIGTERM, syscall.SIGHUP},
+			{"off", syscall.SIGINT, syscall.SIGTERM},
+		} {
+			ctx, cancel := context.WithTimeout(t.Context(), deadline)
+			defer cancel()
+			cmd := u.command(ctx, "sandbox", "exec", "--profile", c.profile, "--", "sh", "-c",
+				`trap 'echo trapped' INT TERM HUP; setsid sleep 618 & echo up; while :; do sleep 619; done`)
+			stdout, err := cmd.StdoutPipe()
+			require.NoError(t, err)
+			require.NoError(t, cmd.Start())
+			lines := bufio.NewScanner(stdout)
+			require.True(t, lines.Scan())
+			require.Equal(t, "up", lines.Text())
+			require.True(t, u.eventually(func() bool { return u.running("sleep\x00618") == 1 && u.running("sleep\x00619") == 1 }))
+			require.NoError(t, cmd.Process.Signal(c.first))
+			require.True(t, lines.Scan(), "the first signal is the command's")
+			require.Equal(t, "trapped", lines.Text())
+			require.NoError(t, cmd.Process.Signal(c.second))
+			require.False(t, lines.Scan(), lines.Text())
+			require.Error(t, cmd.Wait())
+			require.Equal(t, 128+int(c.second), cmd.ProcessState.ExitCode(), "%v", cmd.ProcessState)
+			require.True(t, u.eventually(func() bool { return u.running("sleep\x00618")+u.running("sleep\x00619") == 0 }))
 		}
 	})
 }

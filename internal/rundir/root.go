@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/hayward-dev/hayward/events"
+	"github.com/hayward-dev/hayward/internal/diskspace"
 )
 
 // condemnedPrefix begins the name of a directory whose removal is decided.
@@ -155,11 +156,10 @@ func (r Root) Remove(id string) error {
 
 // Free returns how many bytes of the file system are free for us, and its size.
 func (r Root) Free() (free, size uint64, err error) {
-	var st unix.Statfs_t
-	if err := unix.Fstatfs(r.fd(), &st); err != nil {
+	if free, size, err = diskspace.Free(r.fd()); err != nil {
 		return 0, 0, fmt.Errorf("ask for the free space of %s: %w", r.path, err)
 	}
-	return st.Bavail * uint64(st.Bsize), st.Blocks * uint64(st.Bsize), nil
+	return free, size, nil
 }
 
 func (r Root) fd() int { return int(r.dir.Fd()) }

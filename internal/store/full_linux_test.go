@@ -12,6 +12,7 @@ import (
 
 	"github.com/hayward-dev/hayward/coordinator"
 	"github.com/hayward-dev/hayward/events"
+	"github.com/hayward-dev/hayward/internal/diskspace"
 )
 
 // smallDisk mounts a file system of that many MiB.
@@ -50,7 +51,7 @@ func TestReserve(t *testing.T) {
 	f := open(t, smallDisk(t, 32))
 	_, size, err := f.root.Free()
 	require.NoError(t, err)
-	reserve, rest := limits(size)
+	reserve, rest := diskspace.Store(size)
 	require.Less(t, rest, reserve)
 	running := newSubagent()
 	f.put(t, running)
@@ -117,17 +118,7 @@ func TestServerOnAFullDisk(t *testing.T) {
 	require.Empty(t, l.Damaged)
 }
 
-func TestLimits(t *testing.T) {
-	for _, c := range []struct{ size, reserve, rest uint64 }{
-		{1 << 40, 64 << 20, 1 << 20},
-		{100 << 20, 2 << 20, 1 << 20},
-		{10_000, 200, 100},
-		{0, 0, 0},
-	} {
-		reserve, rest := limits(c.size)
-		require.InDelta(t, c.reserve, reserve, float64(c.reserve)/50)
-		require.Equal(t, min(c.rest, reserve/2), rest)
-	}
+func TestNoSpace(t *testing.T) {
 	require.True(t, noSpace(errors.New("critical write error: write x: no space left on device")))
 	require.False(t, noSpace(errors.New("context deadline exceeded")))
 }

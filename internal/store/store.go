@@ -14,18 +14,11 @@ import (
 	"github.com/hayward-dev/hayward/coordinator"
 	"github.com/hayward-dev/hayward/events"
 	"github.com/hayward-dev/hayward/internal/deadlines"
+	"github.com/hayward-dev/hayward/internal/diskspace"
 	"github.com/hayward-dev/hayward/internal/rundir"
 )
 
 const (
-	// maxReserve and reservePercent of the disk, whichever is less, are not given
-	// to new subagents.
-	maxReserve     = 64 << 20
-	reservePercent = 2
-	// maxRest, or half of the reserve if that is less, is not used at all: a
-	// server that fills the disk has to be reopened.
-	maxRest = 1 << 20
-
 	// feedAge and feedMessages bound the feed.
 	feedAge      = 30 * 24 * time.Hour
 	feedMessages = 1_000_000
@@ -198,7 +191,7 @@ func (s *Store) space(id string, fresh bool) error {
 	if err != nil {
 		return events.Errorf(events.CodeStorageFailed, events.LayerCoordinator, "store %s: %w", id, err)
 	}
-	reserve, rest := limits(size)
+	reserve, rest := diskspace.Store(size)
 	need := rest
 	if fresh {
 		need = reserve
@@ -208,12 +201,6 @@ func (s *Store) space(id string, fresh bool) error {
 	}
 	return full(events.Errorf(events.CodeStorageFull, events.LayerCoordinator,
 		"store %s: %d bytes are free and %d have to stay free", id, free, need), s.root.Path())
-}
-
-// limits returns the reserve and the rest of a disk of that size.
-func limits(size uint64) (reserve, rest uint64) {
-	reserve = min(maxReserve, size/100*reservePercent)
-	return reserve, min(maxRest, reserve/2)
 }
 
 func full(e *events.Error, path string) *events.Error {

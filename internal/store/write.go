@@ -17,6 +17,7 @@ import (
 	"github.com/hayward-dev/hayward/coordinator"
 	"github.com/hayward-dev/hayward/events"
 	"github.com/hayward-dev/hayward/internal/crashpoint"
+	"github.com/hayward-dev/hayward/internal/diskspace"
 	"github.com/hayward-dev/hayward/internal/rundir"
 )
 
@@ -235,7 +236,7 @@ func (s *Store) writable(ctx context.Context) error {
 		return err
 	}
 	// Reopening writes as well, so there must be more than the rest.
-	if _, rest := limits(size); free < 2*rest {
+	if _, rest := diskspace.Store(size); free < 2*rest {
 		return fmt.Errorf("the store stopped: %w", errors.Join(context.Cause(health), unix.ENOSPC))
 	}
 	s.log.Warn("reopen the store", zap.NamedError("cause", context.Cause(health)))
