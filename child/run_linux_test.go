@@ -252,17 +252,19 @@ func TestOneLongLine(t *testing.T) {
 func TestLargeOutputInBoundedMemory(t *testing.T) {
 	const size = 100 << 20
 	bus := startBus(t)
-	spec := shell(`head -c "$1" /dev/urandom; head -c "$1" /dev/urandom >&2; read line`, strconv.Itoa(size))
+	// It begins once the bus is there: what comes before is in the files alone.
+	spec := shell(`read go; head -c "$1" /dev/urandom; head -c "$1" /dev/urandom >&2; read line`, strconv.Itoa(size))
 	spec.Stdin, spec.ID, spec.Token = events.StdinStream, events.NewID(), "secret"
 	bus.grant(spec.ID, spec.Token)
 	items := bus.items(t, spec.ID)
 	c := testkit.StartChild(t, testkit.ChildOptions{Spec: spec, BusDir: bus.dir})
+	bus.send(t, spec.ID, events.Control{Kind: events.ControlStdin, Data: []byte("go\n")})
 	bus.await(t, spec.ID, func(h events.Heartbeat) bool {
 		return h.Progress.StdoutBytes == size && h.Progress.StderrBytes == size
 	})
 	peak := peakRSS(t, c.PID)
 	require.Less(t, peak, 64<<10, "KiB of memory at most")
-	bus.send(t, spec.ID, events.Control{Kind: events.ControlStdin, EOF: true})
+	bus.send(t, spec.ID, events.Control{Kind: events.ControlStdin, Offset: 3, EOF: true})
 
 	r := c.Report()
 	requireCode(t, 1, r) // read met the end of stdin
