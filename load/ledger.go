@@ -2,6 +2,7 @@ package load
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -182,7 +183,7 @@ type Counts struct {
 // Sum counts; ran is how often each subagent noted that it ran.
 func (l *Ledger) Sum(ran map[string]int) Counts {
 	n := Counts{Refused: l.refused, Redelivered: l.redelivered, Duplicated: l.duplicated}
-	for _, id := range sortedKeys(l.children) {
+	for _, id := range slices.Sorted(maps.Keys(l.children)) {
 		c := l.children[id]
 		if c.does == "" {
 			n.Wrong++
@@ -241,12 +242,3 @@ func (l *Ledger) Latencies() map[Stage]Latency {
 }
 
 func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
-
-func sortedKeys[V any](m map[string]V) []string {
-	keys := make([]string, 0, len(m))
-	for k := range m {
-		keys = append(keys, k)
-	}
-	slices.Sort(keys)
-	return keys
-}

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -101,7 +102,6 @@ type run struct {
 	delivered map[string]bool
 	ends      []End
 	orders    []io.Writer // of the client processes
-	events    int         // storms and kills that are behind
 	done      chan struct{}
 
 	kills, storms int
@@ -284,9 +284,10 @@ func (r *run) killCoordinator(ctx context.Context) error {
 // order tells all clients.
 func (r *run) order(o Order) error {
 	r.mu.Lock()
-	defer r.mu.Unlock()
+	clients := slices.Clone(r.orders)
+	r.mu.Unlock()
 	var errs []error
-	for _, w := range r.orders {
+	for _, w := range clients {
 		// A client that has ended reads no more.
 		if err := json.NewEncoder(w).Encode(o); err != nil && !errors.Is(err, unix.EPIPE) && !errors.Is(err, os.ErrClosed) {
 			errs = append(errs, fmt.Errorf("order a %s: %w", o, err))

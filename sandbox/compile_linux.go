@@ -13,6 +13,7 @@ import (
 
 	"github.com/hayward-dev/hayward/events"
 	"github.com/hayward-dev/hayward/internal/handoff"
+	"github.com/hayward-dev/hayward/internal/memfd"
 	"github.com/hayward-dev/hayward/sandbox/internal/layout"
 	"github.com/hayward-dev/hayward/sandbox/policy"
 )
@@ -212,7 +213,7 @@ func (p *Plan) seal(policy string, key filterKey, rules *ruleset) (e *events.Err
 	if err != nil {
 		return pathError("%w", err)
 	}
-	if p.PlanFile, err = sealedFile("hayward-plan", func(f *os.File) error {
+	if p.PlanFile, err = memfd.Sealed("hayward-plan", func(f *os.File) error {
 		_, err := f.Write(encoded)
 		return err
 	}); err != nil {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/hayward-dev/hayward/events"
 	"github.com/hayward-dev/hayward/internal/handoff"
+	"github.com/hayward-dev/hayward/internal/memfd"
 	"github.com/hayward-dev/hayward/sandbox/internal/layout"
 )
 
@@ -32,7 +33,7 @@ func failedAt(t *testing.T, o outcome, step handoff.Step, errno syscall.Errno) h
 // sealedBytes is a plan's file with other content.
 func sealedBytes(t *testing.T, b []byte) *os.File {
 	t.Helper()
-	f, err := sealedFile("test", func(f *os.File) error { _, err := f.Write(b); return err })
+	f, err := memfd.Sealed("test", func(f *os.File) error { _, err := f.Write(b); return err })
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, f.Close()) })
 	return f

@@ -10,6 +10,8 @@ import (
 
 	seccomp "github.com/seccomp/libseccomp-golang"
 	"golang.org/x/sys/unix"
+
+	"github.com/hayward-dev/hayward/internal/memfd"
 )
 
 const haveFilter = true
@@ -139,7 +141,7 @@ func buildFilter(key filterKey) (*os.File, error) {
 	if b.err != nil {
 		return nil, b.err
 	}
-	return sealedFile("hayward-filter", f.ExportBPF)
+	return memfd.Sealed("hayward-filter", f.ExportBPF)
 }
 
 // namespaces closes every way to a new namespace. The flags of clone3 are behind

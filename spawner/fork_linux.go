@@ -14,6 +14,7 @@ import (
 
 	"github.com/hayward-dev/hayward/events"
 	"github.com/hayward-dev/hayward/internal/handoff"
+	"github.com/hayward-dev/hayward/internal/memfd"
 	"github.com/hayward-dev/hayward/internal/rundir"
 )
 
@@ -194,7 +195,7 @@ func (c *child) openFiles(prompt string) (*childFiles, error) {
 	if err != nil {
 		return f, err
 	}
-	spec, err := sealedMemory("spec", body)
+	spec, err := memfd.SealedBytes("hayward-spec", body)
 	if err := open(handoff.FDSpec, spec, err); err != nil {
 		return f, err
 	}
@@ -243,29 +244,6 @@ func pollable(f *os.File) (*os.File, error) {
 		return nil, fmt.Errorf("make a pipe non-blocking: %w", err)
 	}
 	return os.NewFile(uintptr(fd), "pipe"), nil
-}
-
-// sealedMemory returns a memory file with the content, that nobody can change.
-func sealedMemory(name string, content []byte) (*os.File, error) {
-	fd, err := unix.MemfdCreate("hayward-"+name, unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
-	if err != nil {
-		return nil, fmt.Errorf("make a memory file: %w", err)
-	}
-	f := os.NewFile(uintptr(fd), name)
-	if _, err := f.Write(content); err != nil {
-		f.Close()
-		return nil, fmt.Errorf("fill the memory file: %w", err)
-	}
-	if _, err := f.Seek(0, io.SeekStart); err != nil {
-		f.Close()
-		return nil, fmt.Errorf("rewind the memory file: %w", err)
-	}
-	const seals = unix.F_SEAL_SEAL | unix.F_SEAL_SHRINK | unix.F_SEAL_GROW | unix.F_SEAL_WRITE
-	if _, err := unix.FcntlInt(f.Fd(), unix.F_ADD_SEALS, seals); err != nil {
-		f.Close()
-		return nil, fmt.Errorf("seal the memory file: %w", err)
-	}
-	return f, nil
 }
 
 func readFull(f *os.File, b []byte) (int, error) { return io.ReadFull(f, b) }

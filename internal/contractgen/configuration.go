@@ -28,7 +28,7 @@ This version has no way to trust a project yet: a project's file is shown by ` +
 warning where it would count, and never used.
 
 A file is strict TOML: a key that is not listed here, a wrong type or a value out of range is an error that names the
-file and the line, and nothing is done until it is right. The files may be absent.
+file and the line; until it is right no verb that uses a setting does anything, and no daemon starts. The files may be absent.
 
 ` + "```" + `
 hayward config show --origin    # every value in force and where it comes from

@@ -17,6 +17,7 @@ import (
 
 	"github.com/hayward-dev/hayward/events"
 	"github.com/hayward-dev/hayward/internal/handoff"
+	"github.com/hayward-dev/hayward/internal/memfd"
 	"github.com/hayward-dev/hayward/sandbox"
 )
 
@@ -92,7 +93,7 @@ func (r *run) start() error {
 	if err != nil {
 		return err
 	}
-	spec, err := memory(body)
+	spec, err := memfd.SealedBytes("hayward-spec", body)
 	if err != nil {
 		return err
 	}
@@ -202,23 +203,6 @@ func (r *run) readStatus() *events.Error {
 		r.command.Ready(report)
 	}
 	return err
-}
-
-// memory returns a sealed memory file.
-func memory(content []byte) (*os.File, error) {
-	fd, err := unix.MemfdCreate("hayward-spec", unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
-	if err != nil {
-		return nil, fmt.Errorf("make a memory file: %w", err)
-	}
-	f := os.NewFile(uintptr(fd), "spec")
-	if _, err := f.Write(content); err != nil {
-		return nil, errors.Join(err, f.Close())
-	}
-	const seals = unix.F_SEAL_SEAL | unix.F_SEAL_SHRINK | unix.F_SEAL_GROW | unix.F_SEAL_WRITE
-	if _, err := unix.FcntlInt(f.Fd(), unix.F_ADD_SEALS, seals); err != nil {
-		return nil, errors.Join(err, f.Close())
-	}
-	return f, nil
 }
 
 // Code is the exit code of a shell for an exit: 128 and the signal's number.

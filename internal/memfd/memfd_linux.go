@@ -1,18 +1,22 @@
-package sandbox
+// Package memfd makes sealed memory files: what a child is given by descriptor and
+// nobody can change any more.
+package memfd
 
 import (
 	"errors"
 	"fmt"
+	"io"
 	"os"
 
 	"golang.org/x/sys/unix"
 )
 
-// seals make a memfd what the constructor accepts: nobody can change it.
+// seals are those that the constructor of a child asks for.
 const seals = unix.F_SEAL_SEAL | unix.F_SEAL_SHRINK | unix.F_SEAL_GROW | unix.F_SEAL_WRITE
 
-// sealedFile returns a memfd that write filled and that is sealed since.
-func sealedFile(name string, write func(*os.File) error) (*os.File, error) {
+// Sealed returns a memory file that write filled, rewound and sealed since. The
+// name is shown in /proc.
+func Sealed(name string, write func(*os.File) error) (*os.File, error) {
 	fd, err := unix.MemfdCreate(name, unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING|unix.MFD_NOEXEC_SEAL)
 	if errors.Is(err, unix.EINVAL) { // before Linux 6.3
 		fd, err = unix.MemfdCreate(name, unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
@@ -24,17 +28,19 @@ func sealedFile(name string, write func(*os.File) error) (*os.File, error) {
 	if err := write(f); err != nil {
 		return nil, errors.Join(fmt.Errorf("fill the memory file %s: %w", name, err), f.Close())
 	}
+	if _, err := f.Seek(0, io.SeekStart); err != nil {
+		return nil, errors.Join(fmt.Errorf("rewind the memory file %s: %w", name, err), f.Close())
+	}
 	if _, err := unix.FcntlInt(f.Fd(), unix.F_ADD_SEALS, seals); err != nil {
 		return nil, errors.Join(fmt.Errorf("seal the memory file %s: %w", name, err), f.Close())
 	}
 	return f, nil
 }
 
-// duplicate returns a second descriptor of f for an owner of its own.
-func duplicate(f *os.File) (*os.File, error) {
-	fd, err := unix.FcntlInt(f.Fd(), unix.F_DUPFD_CLOEXEC, 3)
-	if err != nil {
-		return nil, fmt.Errorf("duplicate %s: %w", f.Name(), err)
-	}
-	return os.NewFile(uintptr(fd), f.Name()), nil
+// SealedBytes is Sealed with a content.
+func SealedBytes(name string, content []byte) (*os.File, error) {
+	return Sealed(name, func(f *os.File) error {
+		_, err := f.Write(content)
+		return err
+	})
 }
