@@ -6,6 +6,7 @@
 
 #define _GNU_SOURCE
 #include "early.h"
+#include "mounts.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -17,72 +18,28 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
-#ifndef SYS_open_tree
-#define SYS_open_tree 428
-#endif
-#ifndef SYS_move_mount
-#define SYS_move_mount 429
-#endif
-#ifndef SYS_openat2
-#define SYS_openat2 437
-#endif
-#ifndef SYS_mount_setattr
-#define SYS_mount_setattr 442
-#endif
-
-// The kernel's numbers; libc headers differ in which of them they have.
-enum {
-	TREE_CLONE = 1,
-	TREE_CLOEXEC = O_CLOEXEC,
-	MOVE_F_EMPTY_PATH = 0x4,
-	MOVE_T_EMPTY_PATH = 0x40,
-	RECURSIVE = 0x8000,
-	EMPTY_PATH = 0x1000,
-	ATTR_RDONLY = 0x1,
-	ATTR_NOSUID = 0x2,
-	ATTR_NODEV = 0x4,
-	ATTR_NOEXEC = 0x8,
-	NO_MAGICLINKS = 0x02,
-	NO_SYMLINKS = 0x04,
-};
-
-#define FS_TMPFS 0x01021994
-#define FS_PROC 0x9fa0
-#define IS_MOUNT_ROOT 0x2000 // STATX_ATTR_MOUNT_ROOT
-
-struct attributes {
-	uint64_t set, clear, propagation, userns_fd;
-};
-
-struct how {
-	uint64_t flags, mode, resolve;
-};
-
 static int held[HW_MAX_OPS];
 
-// open_path returns an O_PATH descriptor, or -1 with errno set.
-static int open_path(const char *path)
+int hw_open_path(const char *path)
 {
 	struct how how = { O_PATH | O_CLOEXEC, 0, NO_SYMLINKS | NO_MAGICLINKS };
 	return (int)syscall(SYS_openat2, AT_FDCWD, path, &how, sizeof how);
 }
 
-static int set_attributes(int fd, const char *path, unsigned int flags, uint64_t set)
+int hw_set_attributes(int fd, const char *path, unsigned int flags, uint64_t set)
 {
 	struct attributes a = { set, 0, 0, 0 };
 	return syscall(SYS_mount_setattr, fd, path, flags, &a, sizeof a) ? errno : 0;
 }
 
-// copy_tree returns a detached copy of the mounts at fd, or -1.
-static int copy_tree(int fd)
+int hw_copy_tree(int fd, unsigned int flags)
 {
-	return (int)syscall(SYS_open_tree, fd, "", TREE_CLONE | TREE_CLOEXEC | RECURSIVE | EMPTY_PATH);
+	return (int)syscall(SYS_open_tree, fd, "", TREE_CLONE | TREE_CLOEXEC | EMPTY_PATH | flags);
 }
 
-// attach puts the detached tree at path.
-static int attach(int tree, const char *path)
+int hw_attach(int tree, const char *path)
 {
-	int target = open_path(path);
+	int target = hw_open_path(path);
 	if (target < 0)
 		return errno;
 	int err = 0;
@@ -94,10 +51,10 @@ static int attach(int tree, const char *path)
 
 static int hold(uint32_t op, const char *path)
 {
-	int fd = open_path(path);
+	int fd = hw_open_path(path);
 	if (fd < 0)
 		return errno;
-	int tree = copy_tree(fd), err = tree < 0 ? errno : 0;
+	int tree = hw_copy_tree(fd, RECURSIVE), err = tree < 0 ? errno : 0;
 	close(fd);
 	held[op] = tree;
 	return err;
@@ -108,9 +65,9 @@ static int put_back(uint32_t op, const char *target, uint64_t set)
 {
 	if (held[op] < 0)
 		return EBADF;
-	int err = set_attributes(held[op], "", EMPTY_PATH | RECURSIVE, set);
+	int err = hw_set_attributes(held[op], "", EMPTY_PATH | RECURSIVE, set);
 	if (!err)
-		err = attach(held[op], target);
+		err = hw_attach(held[op], target);
 	close(held[op]);
 	held[op] = -1;
 	return err;
@@ -120,25 +77,25 @@ static int put_back(uint32_t op, const char *target, uint64_t set)
 // if flags is RECURSIVE.
 static int bind(const char *source, const char *target, unsigned int flags, uint64_t set)
 {
-	int fd = open_path(source);
+	int fd = hw_open_path(source);
 	if (fd < 0)
 		return errno;
-	int tree = copy_tree(fd), err = tree < 0 ? errno : 0;
+	int tree = hw_copy_tree(fd, RECURSIVE), err = tree < 0 ? errno : 0;
 	close(fd);
 	if (err)
 		return err;
 	if (set)
-		err = set_attributes(tree, "", EMPTY_PATH | flags, set);
+		err = hw_set_attributes(tree, "", EMPTY_PATH | flags, set);
 	if (!err)
-		err = attach(tree, target);
+		err = hw_attach(tree, target);
 	close(tree);
 	return err;
 }
 
-static int mask_directory(const char *path, unsigned long flags, const char *options)
+int hw_cover(const char *path, unsigned long flags, const char *options)
 {
 	char target[64];
-	int fd = open_path(path);
+	int fd = hw_open_path(path);
 	if (fd < 0)
 		return errno;
 	snprintf(target, sizeof target, "/proc/self/fd/%d", fd);
@@ -159,37 +116,24 @@ static const char *last_component(const char *path)
 // which is directly in it, is left.
 static int leave_only(const char *path, const char *keep)
 {
-	int fd = open_path(keep);
+	int fd = hw_open_path(keep);
 	if (fd < 0)
 		return errno;
-	int tree = copy_tree(fd), err = tree < 0 ? errno : 0;
+	int tree = hw_copy_tree(fd, RECURSIVE), err = tree < 0 ? errno : 0;
 	close(fd);
 	if (err)
 		return err;
-	if (!(err = mask_directory(path, 0, "mode=755,size=4k,nr_inodes=3"))) {
+	if (!(err = hw_cover(path, 0, "mode=755,size=4k,nr_inodes=3"))) {
 		// What is on top now is the empty one just made: no name of the host's is.
-		if ((fd = open_path(path)) < 0 || mkdirat(fd, last_component(keep), 0700))
+		if ((fd = hw_open_path(path)) < 0 || mkdirat(fd, last_component(keep), 0700))
 			err = errno;
 		if (fd >= 0)
 			close(fd);
 	}
 	if (!err)
-		err = attach(tree, keep);
+		err = hw_attach(tree, keep);
 	close(tree);
-	return err ? err : set_attributes(AT_FDCWD, path, 0, ATTR_RDONLY);
-}
-
-// gone tells whether the socket at path has vanished or become something else
-// since the plan was made: then there is nothing to hide.
-static int gone(const char *path)
-{
-	struct stat st;
-	int fd = open_path(path);
-	if (fd < 0)
-		return errno == ENOENT || errno == ENOTDIR || errno == ELOOP || errno == EACCES;
-	int rc = fstat(fd, &st) == 0 && !S_ISSOCK(st.st_mode);
-	close(fd);
-	return rc;
+	return err ? err : hw_set_attributes(AT_FDCWD, path, 0, ATTR_RDONLY);
 }
 
 static int write_pid_max(uint32_t value)
@@ -204,30 +148,30 @@ static int write_pid_max(uint32_t value)
 	return err;
 }
 
+static int is_mask(int kind)
+{
+	return kind == HW_OP_MASK_DIR || kind == HW_OP_MASK_FILE || kind == HW_OP_MASK_SOCKET;
+}
+
 static int make(const struct hw_plan *p, uint32_t i)
 {
 	const struct hw_op *o = &p->ops[i];
 	const char *source = p->base + o->source, *target = p->base + o->target;
+	if (is_mask(o->kind))
+		return hw_mask(o->kind, target);
 	switch (o->kind) {
 	case HW_OP_PRIVATE:
 		return mount(NULL, target, NULL, MS_REC | MS_PRIVATE, NULL) ? errno : 0;
 	case HW_OP_HOLD:
 		return hold(i, target);
 	case HW_OP_READ_ONLY:
-		return set_attributes(AT_FDCWD, target, RECURSIVE, ATTR_RDONLY | ATTR_NOSUID);
+		return hw_set_attributes(AT_FDCWD, target, RECURSIVE, ATTR_RDONLY | ATTR_NOSUID);
 	case HW_OP_PLACE:
 		return put_back(o->value, target, ATTR_NOSUID);
 	case HW_OP_BIND_FILE:
 		return put_back(o->value, target, ATTR_RDONLY | ATTR_NOSUID | ATTR_NODEV | ATTR_NOEXEC);
 	case HW_OP_PIN:
 		return bind(target, target, 0, 0);
-	case HW_OP_MASK_DIR:
-		return mask_directory(target, MS_RDONLY, "mode=000,size=4k,nr_inodes=2");
-	case HW_OP_MASK_SOCKET:
-		// A device node on a nodev mount: it can be neither opened nor connected.
-		return gone(target) ? 0 : bind("/dev/null", target, 0, ATTR_RDONLY | ATTR_NOSUID | ATTR_NODEV | ATTR_NOEXEC);
-	case HW_OP_MASK_FILE:
-		return bind("/dev/null", target, 0, ATTR_RDONLY | ATTR_NOSUID | ATTR_NODEV | ATTR_NOEXEC);
 	case HW_OP_ONLY:
 		return leave_only(target, source);
 	case HW_OP_CLOSE:
@@ -240,8 +184,7 @@ static int make(const struct hw_plan *p, uint32_t i)
 	return ENOSYS;
 }
 
-// mounted checks that something is mounted exactly at fd.
-static int mounted(int fd)
+int hw_mounted(int fd)
 {
 	struct statx st;
 	if (statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_BASIC_STATS, &st))
@@ -249,7 +192,7 @@ static int mounted(int fd)
 	return (st.stx_attributes_mask & IS_MOUNT_ROOT) && (st.stx_attributes & IS_MOUNT_ROOT) ? 0 : EPERM;
 }
 
-static int verify_flags(int fd, unsigned long want, long type)
+int hw_verify_flags(int fd, unsigned long want, long type)
 {
 	struct statfs fs;
 	if (fstatfs(fd, &fs))
@@ -286,38 +229,28 @@ static int verify_at(const struct hw_op *o, int fd, const char *keep)
 {
 	// MS_RDONLY, MS_NOSUID, MS_NODEV and MS_NOEXEC have the values of ST_*.
 	const unsigned long closed = MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC;
-	struct stat st;
-	int err = mounted(fd);
+	int err = hw_mounted(fd);
 	if (err)
 		return err;
 	switch (o->kind) {
 	case HW_OP_READ_ONLY:
-		return verify_flags(fd, MS_RDONLY | MS_NOSUID, 0);
+		return hw_verify_flags(fd, MS_RDONLY | MS_NOSUID, 0);
 	case HW_OP_PLACE:
-		return verify_flags(fd, MS_NOSUID, 0);
-	case HW_OP_MASK_DIR:
-		if ((err = verify_flags(fd, closed, FS_TMPFS)))
-			return err;
-		return fstat(fd, &st) ? errno : (st.st_mode & 07777) ? EPERM : 0;
+		return hw_verify_flags(fd, MS_NOSUID, 0);
 	case HW_OP_BIND_FILE:
-		return verify_flags(fd, closed, 0);
+		return hw_verify_flags(fd, closed, 0);
 	case HW_OP_ONLY:
-		if ((err = verify_flags(fd, closed, FS_TMPFS)))
+		if ((err = hw_verify_flags(fd, closed, FS_TMPFS)))
 			return err;
-		if ((fd = open_path(keep)) < 0)
+		if ((fd = hw_open_path(keep)) < 0)
 			return errno;
-		err = mounted(fd);
+		err = hw_mounted(fd);
 		close(fd);
 		return err;
 	case HW_OP_CLOSE:
-		return verify_flags(fd, MS_RDONLY | MS_NOSUID, 0);
-	case HW_OP_MASK_FILE:
-	case HW_OP_MASK_SOCKET:
-		if ((err = verify_flags(fd, closed, 0)))
-			return err;
-		return fstat(fd, &st) ? errno : S_ISCHR(st.st_mode) ? 0 : EPERM;
+		return hw_verify_flags(fd, MS_RDONLY | MS_NOSUID, 0);
 	case HW_OP_PROC:
-		if ((err = verify_flags(fd, 0, FS_PROC)))
+		if ((err = hw_verify_flags(fd, 0, FS_PROC)))
 			return err;
 		return verify_proc();
 	}
@@ -334,13 +267,9 @@ static int verify(const struct hw_plan *p, uint32_t i)
 		return 0;
 	if (o->kind == HW_OP_PID_MAX)
 		return verify_pid_max(o->value);
-	if (o->kind == HW_OP_MASK_SOCKET) {
-		// Vanished before it could be hidden: make skipped it as well.
-		struct stat st;
-		if (lstat(target, &st) || (!S_ISSOCK(st.st_mode) && !S_ISCHR(st.st_mode)))
-			return 0;
-	}
-	int fd = open_path(target);
+	if (is_mask(o->kind))
+		return hw_masked(o->kind, target);
+	int fd = hw_open_path(target);
 	if (fd < 0)
 		return errno;
 	int err = verify_at(o, fd, p->base + o->source);
@@ -368,18 +297,22 @@ int hw_mounts(const struct hw_plan *p, uint64_t *value)
 	for (uint32_t i = 0; i < count; i++)
 		held[i] = -1;
 	for (uint32_t i = 0; i < count; i++) {
+		if (!is_mask(p->ops[i].kind))
+			hw_mask_moved();
 		if (!(err = make(p, i)))
 			continue;
 		if ((err = note(p, i, err, value)))
 			return err;
 		failed[i] = 1;
 	}
+	hw_mask_moved();
 	for (uint32_t i = 0; i < count; i++) {
 		if (failed[i] || !(err = verify(p, i)))
 			continue;
 		if ((err = note(p, i, err, value)))
 			return err;
 	}
+	hw_mask_done();
 	// What we stand in was opened before the mounts and may be wider than they are.
 	if (chdir("/"))
 		return errno;
