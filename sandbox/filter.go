@@ -99,6 +99,9 @@ func buildFilter(key filterKey) (*os.File, error) {
 	if err := f.SetBadArchAction(errno(unix.ENOSYS)); err != nil {
 		return nil, fmt.Errorf("set the action for other architectures: %w", err)
 	}
+	if err := f.SetOptimize(2); err != nil {
+		return nil, fmt.Errorf("order the filter as a tree: %w", err)
+	}
 	b := builder{filter: f}
 	for _, name := range refusedCalls {
 		b.rule(name, unix.EPERM)
