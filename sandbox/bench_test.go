@@ -3,7 +3,9 @@
 package sandbox
 
 import (
+	"encoding/json"
 	"fmt"
+	"io"
 	"os"
 	"slices"
 	"testing"
@@ -17,21 +19,33 @@ import (
 // started measures from the start byte to the end of the constructor.
 func (w *world) started(b *testing.B, p *Plan) time.Duration {
 	b.Helper()
+	took, _ := w.timed(b, p)
+	return took
+}
+
+// timed runs the probe and returns how long it was to the end of the constructor,
+// and what it printed.
+func (w *world) timed(b *testing.B, p *Plan, actions ...string) (time.Duration, string) {
+	b.Helper()
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
 	require.NoError(b, err)
 	defer null.Close()
+	outR, outW, err := os.Pipe()
+	require.NoError(b, err)
+	defer outR.Close()
 	startR, startW, err := os.Pipe()
 	require.NoError(b, err)
 	statusR, statusW, err := os.Pipe()
 	require.NoError(b, err)
 	defer statusR.Close()
-	files := []*os.File{null, null, null, p.PlanFile, startR, statusW, null, null, null, null, null, null, p.RulesetFile, p.FilterFile}
+	files := []*os.File{null, outW, null, p.PlanFile, startR, statusW, null, null, null, null, null, null, p.RulesetFile, p.FilterFile}
 	begin := time.Now()
-	child, err := os.StartProcess(w.probe, []string{"probe", "supervise"},
+	child, err := os.StartProcess(w.probe, append([]string{"probe", "supervise"}, actions...),
 		&os.ProcAttr{Files: files, Env: []string{}, Sys: p.SysProcAttr(), Dir: "/"})
 	require.NoError(b, err)
-	require.NoError(b, startR.Close())
-	require.NoError(b, statusW.Close())
+	for _, f := range []*os.File{startR, statusW, outW} {
+		require.NoError(b, f.Close())
+	}
 	_, err = startW.Write([]byte{1})
 	require.NoError(b, err)
 	require.NoError(b, startW.Close())
@@ -47,9 +61,11 @@ func (w *world) started(b *testing.B, p *Plan) time.Duration {
 		}
 	}
 	require.NotZero(b, took, "it was not confined")
+	printed, err := io.ReadAll(outR)
+	require.NoError(b, err)
 	_, err = child.Wait()
 	require.NoError(b, err)
-	return took
+	return took, string(printed)
 }
 
 // BenchmarkConfine measures exec to the last layer, each profile in turn with the
@@ -64,20 +80,8 @@ func BenchmarkConfine(b *testing.B) {
 	}{{Workspace, 0}, {Devbox, 0}, {ReadOnly, 0}, {Strict, 0}, {Workspace, 100}, {Workspace, 1000}} {
 		b.Run(fmt.Sprintf("%s/denied=%d", c.profile, c.denied), func(b *testing.B) {
 			w := newWorld(b)
-			for i := range c.denied {
-				put(b, fmt.Sprintf("%s/%d.secret", w.workspace, i), "x")
-			}
-			r := w.under(b, c.profile)
-			if c.denied > 0 {
-				r.Deny = []string{"*.secret"}
-			}
-			on, e := Compile(r, Probe())
-			require.Nil(b, e)
-			defer on.Close()
-			r.Profile, r.Deny = Off, nil
-			off, e := Compile(r, Probe())
-			require.Nil(b, e)
-			defer off.Close()
+			r := w.denying(b, c.profile, c.denied)
+			on, off := w.pair(b, r)
 			var with, without []time.Duration
 			for b.Loop() {
 				with = append(with, w.started(b, on))
@@ -93,12 +97,68 @@ func BenchmarkConfine(b *testing.B) {
 	}
 }
 
-// BenchmarkCompile measures what the parent does.
-func BenchmarkCompile(b *testing.B) {
-	for _, profile := range Names {
+// BenchmarkOpen measures open and close of a file, eight directories deep in the
+// workspace, from inside, each profile in turn with the same under off.
+func BenchmarkOpen(b *testing.B) {
+	if lacks := Probe().Lacks("open"); len(lacks) > 0 {
+		b.Skipf("needs an enforceable workspace profile: %v", lacks)
+	}
+	const opens = 20_000
+	for _, profile := range []string{Workspace, Strict} {
 		b.Run(profile, func(b *testing.B) {
 			w := newWorld(b)
-			r := w.under(b, profile)
+			deep := w.workspace + "/1/2/3/4/5"
+			require.NoError(b, os.MkdirAll(deep, 0o755))
+			put(b, deep+"/file", "x")
+			on, off := w.pair(b, w.under(b, profile))
+			action := fmt.Sprintf("supervisor:opens|%s/file|%d", deep, opens)
+			each := func(p *Plan) time.Duration {
+				_, printed := w.timed(b, p, action)
+				var r struct{ Result, Value string }
+				require.NoError(b, json.Unmarshal([]byte(printed), &r), printed)
+				require.Equal(b, "ok", r.Result)
+				total, err := time.ParseDuration(r.Value)
+				require.NoError(b, err)
+				return total / opens
+			}
+			var with, without []time.Duration
+			for b.Loop() {
+				with = append(with, each(on))
+				without = append(without, each(off))
+			}
+			micro := func(d time.Duration) float64 { return float64(d.Nanoseconds()) / 1000 }
+			b.ReportMetric(0, "ns/op")
+			b.ReportMetric(micro(median(with)), "on-us")
+			b.ReportMetric(micro(median(without)), "off-us")
+			b.ReportMetric(micro(median(with)-median(without)), "added-us")
+			b.ReportMetric(micro(quantile(with, 10)-quantile(without, 10)), "added-p10-us")
+		})
+	}
+}
+
+// pair compiles a request and the same under off.
+func (w *world) pair(b *testing.B, r Request) (on, off *Plan) {
+	b.Helper()
+	compile := func(r Request) *Plan {
+		p, e := Compile(r, Probe())
+		require.Nil(b, e, "%v", e)
+		b.Cleanup(func() { require.NoError(b, p.Close()) })
+		return p
+	}
+	on = compile(r)
+	r.Profile, r.Deny = Off, nil
+	return on, compile(r)
+}
+
+// BenchmarkCompile measures what the parent does.
+func BenchmarkCompile(b *testing.B) {
+	for _, c := range []struct {
+		profile string
+		denied  int
+	}{{Workspace, 0}, {Devbox, 0}, {ReadOnly, 0}, {Strict, 0}, {Off, 0}, {Workspace, 1000}} {
+		b.Run(fmt.Sprintf("%s/denied=%d", c.profile, c.denied), func(b *testing.B) {
+			w := newWorld(b)
+			r := w.denying(b, c.profile, c.denied)
 			for b.Loop() {
 				p, e := Compile(r, Probe())
 				require.Nil(b, e)
@@ -106,6 +166,19 @@ func BenchmarkCompile(b *testing.B) {
 			}
 		})
 	}
+}
+
+// denying is a request that denies a number of files in one directory.
+func (w *world) denying(b *testing.B, profile string, files int) Request {
+	b.Helper()
+	for i := range files {
+		put(b, fmt.Sprintf("%s/%d.secret", w.workspace, i), "x")
+	}
+	r := w.under(b, profile)
+	if files > 0 {
+		r.Deny = []string{"*.secret"}
+	}
+	return r
 }
 
 func median(d []time.Duration) time.Duration { return quantile(d, 50) }

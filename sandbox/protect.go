@@ -69,7 +69,7 @@ func (out *roots) protect(r Request) *events.Error {
 	open := false
 	var resolved []string
 	for _, path := range closed {
-		canonical, err := filepath.EvalSymlinks(path)
+		canonical, err := policy.Canonical(path)
 		switch {
 		case policy.LeadsNowhere(err):
 			open = open || out.writes(path)

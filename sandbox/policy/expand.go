@@ -112,19 +112,26 @@ func (x *expander) miss(e Entry) {
 }
 
 func (x *expander) exact(e Entry) error {
-	ok, err := x.add(e.Path, e)
+	ok, err := x.add(e.Path, e, false)
 	if err == nil && !ok {
 		x.miss(e)
 	}
 	return err
 }
 
-// add enters what path leads to. It reports false if there is nothing.
-func (x *expander) add(path string, e Entry) (bool, error) {
-	canonical, err := filepath.EvalSymlinks(path)
+// add enters what path leads to. It reports false if there is nothing. The
+// directory of a walked path is canonical: such a path is as well, but for a link.
+func (x *expander) add(path string, e Entry, walked bool) (bool, error) {
+	canonical := path
 	var info fs.FileInfo
-	if err == nil {
-		info, err = os.Lstat(canonical)
+	var err error
+	if walked {
+		info, err = os.Lstat(path)
+	}
+	if !walked || err == nil && info.Mode()&fs.ModeSymlink != 0 {
+		if canonical, err = Canonical(path); err == nil {
+			info, err = os.Lstat(canonical)
+		}
 	}
 	switch {
 	case LeadsNowhere(err):
@@ -142,10 +149,20 @@ func (x *expander) add(path string, e Entry) (bool, error) {
 	return true, nil
 }
 
+// Canonical is [filepath.EvalSymlinks], quicker for what does not exist, as most of
+// what is looked for does not.
+func Canonical(path string) (string, error) {
+	if _, err := os.Lstat(path); err != nil {
+		return "", err
+	}
+	return filepath.EvalSymlinks(path)
+}
+
 // LeadsNowhere reports whether an error says that a path leads to nothing that
 // this user could reach: it does not exist, is closed, or is a loop of links.
 func LeadsNowhere(err error) bool {
-	return gone(err) || errors.Is(err, fs.ErrPermission) || err != nil && strings.Contains(err.Error(), "too many links")
+	return gone(err) || errors.Is(err, fs.ErrPermission) || errors.Is(err, errLoop) ||
+		err != nil && strings.Contains(err.Error(), "too many links")
 }
 
 func gone(err error) bool {
@@ -196,7 +213,7 @@ func (x *expander) visit(path string, entry fs.DirEntry, depth int, walks []walk
 			}
 			*w.hit = true
 			if !covered || link {
-				if _, err := x.add(path, w.entry); err != nil {
+				if _, err := x.add(path, w.entry, true); err != nil {
 					return err
 				}
 			}

@@ -7,8 +7,11 @@ import (
 	"syscall"
 )
 
-// errNotDir is that of a path through a file.
-const errNotDir = syscall.ENOTDIR
+// errNotDir is that of a path through a file, errLoop that of links in a circle.
+const (
+	errNotDir = syscall.ENOTDIR
+	errLoop   = syscall.ELOOP
+)
 
 // Identity tells one file from all others.
 type Identity struct{ dev, ino uint64 }

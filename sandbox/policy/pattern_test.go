@@ -118,7 +118,7 @@ func TestExpand(t *testing.T) {
 		{[]string{"**/target"}, []string{"real/target"}, nil},
 		{[]string{"dirlink"}, []string{"real"}, nil},
 		{[]string{"dirlink/*"}, []string{"real/target"}, nil},
-		{[]string{"*.pem", "nope", "no/where/**", "loop"}, nil, []string{"loop", "nope", "no/where/**", "*.pem"}},
+		{[]string{"*.pem", "nope", "no/where/**", "loop", "loop/x"}, nil, []string{"loop", "loop/x", "nope", "no/where/**", "*.pem"}},
 	} {
 		x, err := Expand(entriesFor(dir, c.entries...), DefaultLimits)
 		require.NoError(t, err, c.entries)

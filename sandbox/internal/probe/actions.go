@@ -15,6 +15,7 @@ import (
 	"strings"
 	"sync"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -32,6 +33,7 @@ func init() {
 		"create":   {1, create},
 		"append":   {1, appendTo},
 		"read":     {1, read},
+		"opens":    {2, opens},
 		"list":     {1, list},
 		"mkdir":    {1, plain(func(a []string) error { return unix.Mkdir(a[0], 0o755) })},
 		"unlink":   {1, plain(func(a []string) error { return unix.Unlink(a[0]) })},
@@ -314,4 +316,19 @@ func threads(a []string) (string, error) {
 	close(release)
 	done.Wait()
 	return strconv.Itoa(len(tasks)), err
+}
+
+// opens opens and closes a file a number of times and says how long that took.
+func opens(args []string) (string, error) {
+	begin := time.Now()
+	for range number(args[1]) {
+		fd, err := unix.Open(args[0], unix.O_RDONLY|unix.O_CLOEXEC, 0)
+		if err != nil {
+			return "", err
+		}
+		if err := unix.Close(fd); err != nil {
+			return "", err
+		}
+	}
+	return time.Since(begin).String(), nil
 }
