@@ -65,6 +65,11 @@ type SandboxReport struct {
 	Closed      []string `json:"closed,omitempty"`
 	// Missing are entries of the profile that led to nothing when it was applied.
 	Missing []string `json:"missing,omitempty"`
+	// Within is the plan hash of the sandbox of the subagent that spawned this one:
+	// nothing was opened that it does not open. Narrowed are trees of the own
+	// profile that it opens less far.
+	Within   string   `json:"within,omitempty"`
+	Narrowed []string `json:"narrowed,omitempty"`
 	// Absent are protected names that did not exist. What is made under them is
 	// moved aside at the end, see Quarantined of the snapshot.
 	Absent []string `json:"absent,omitempty"`

@@ -29,6 +29,13 @@ func Compile(r Request, s Support) (*Plan, *events.Error) {
 		return nil, unavailable(profile, noConstructor, r.BestEffort)
 	}
 	p := &Plan{requested: r.Profile, profile: profile, Network: events.NetworkOpen}
+	if r.Within != nil {
+		if !profile.Enforced() {
+			return nil, wider("profile %s", profile.Name())
+		}
+		p.within = r.Within.PlanHash
+		r.BestEffort = r.BestEffort && !r.Within.Required
+	}
 	if profile.Enforced() {
 		e = p.compile(r, s)
 	} else {
@@ -69,7 +76,7 @@ func (p *Plan) compile(r Request, s Support) *events.Error {
 	if e != nil {
 		return e
 	}
-	p.Network = network(paths.caps, r.Loopback)
+	p.Network = network(paths.caps, paths.loopback)
 	if lacks := s.missing(p.Network); len(lacks) > 0 && !r.BestEffort {
 		return unavailable(p.profile, lacks, false)
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/hayward-dev/hayward/events"
 	"github.com/hayward-dev/hayward/sandbox/internal/layout"
+	"github.com/hayward-dev/hayward/sandbox/policy"
 )
 
 // ProcessLimit is how many processes and threads a child's tree may always
@@ -64,6 +65,9 @@ type Request struct {
 	// connections to sockets by path (Landlock ABI 9) everything else is closed;
 	// empty leaves such connections to the mounts alone.
 	Bus string
+	// Within are the bounds of the sandbox of whoever asks for this child: it gets
+	// no more than both leave, see [Plan.Bounds]. Nil is none.
+	Within *policy.Bounds
 	// Inputs are files to show read-only below TempDir.
 	Inputs []Bind
 }
@@ -88,6 +92,8 @@ type Plan struct {
 
 	requested string
 	profile   Profile
+	// within is the plan hash of the spawner's sandbox, empty for none.
+	within    string
 	body      layout.Plan
 	namespace Namespaces
 	gaps      []string

@@ -66,6 +66,9 @@ func (out *roots) protect(r Request) *events.Error {
 	if out.caps.ClosedWorkspace {
 		closed = append(closed, out.workspace)
 	}
+	if r.Within != nil {
+		closed = append(closed, r.Within.Closed...)
+	}
 	open := false
 	var resolved []string
 	for _, path := range closed {
@@ -131,11 +134,15 @@ func (out *roots) deny(r Request) *events.Error {
 	if e := out.hardLinks(group.Matches, false); e != nil {
 		return e
 	}
-	for _, m := range append(explicit.Matches, group.Matches...) {
+	outer, err := policy.Expand(spawnerDenies(r.Within), policy.DefaultLimits)
+	if err != nil {
+		return pathError("find what the spawner's sandbox denies: %w", err)
+	}
+	for _, m := range slices.Concat(explicit.Matches, group.Matches, outer.Matches) {
 		if e := out.mayDeny(m, r.Cwd); e != nil {
 			return e
 		}
-		out.denied = append(out.denied, tree{m.Path, m.Info.IsDir(), m.Entry.Origin})
+		out.denied = append(out.denied, tree{m.Path, m.Info.IsDir(), m.Entry.Origin, policy.IdentityOf(m.Info)})
 	}
 	out.denied = topmostTrees(out.denied)
 	out.denied = slices.DeleteFunc(out.denied, func(t tree) bool {
@@ -194,7 +201,7 @@ func (out *roots) hardLinks(matches []policy.Match, explicit bool) *events.Error
 	}
 	for _, t := range twins {
 		linked[policy.IdentityOf(t.Info)].found++
-		out.denied = append(out.denied, tree{t.Path, false, t.Entry.Origin + " (hard link)"})
+		out.denied = append(out.denied, tree{t.Path, false, t.Entry.Origin + " (hard link)", policy.IdentityOf(t.Info)})
 	}
 	for _, f := range linked {
 		switch {
@@ -215,9 +222,11 @@ func (out *roots) covered(path string) bool {
 	return slices.ContainsFunc(out.denied, func(t tree) bool { return within(path, t.path) })
 }
 
+func byPath(a, b tree) int { return strings.Compare(a.path, b.path) }
+
 // topmostTrees sorts trees and leaves out what lies in another.
 func topmostTrees(trees []tree) []tree {
-	slices.SortFunc(trees, func(a, b tree) int { return strings.Compare(a.path, b.path) })
+	slices.SortFunc(trees, byPath)
 	taken := make(map[string]bool, len(trees))
 	var out []tree
 	for _, t := range trees {

@@ -36,6 +36,7 @@ func (p *Plan) Report(records []handoff.Record) (events.SandboxReport, *events.E
 	if p.profile.Custom() != nil {
 		report.Base = p.profile.Base()
 	}
+	report.Within = p.within
 	p.reportPaths(&report)
 	if report.Requested == "" {
 		report.Requested = report.Profile
@@ -93,6 +94,7 @@ func (p *Plan) reportPaths(report *events.SandboxReport) {
 	report.Denied, report.DeniedCount = cut(denied), len(denied)
 	report.Closed = cut(p.paths.closed)
 	report.Missing = cut(p.paths.missing)
+	report.Narrowed = cut(p.paths.narrowed)
 	report.Absent = p.paths.absent
 	if p.body.Flags&layout.FlagLandlock != 0 {
 		report.LandlockABI = int(p.body.LandlockABI)

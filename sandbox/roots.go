@@ -17,6 +17,8 @@ type tree struct {
 	dir  bool
 	// origin names the profile, file or flag that says so.
 	origin string
+	// is is what was at the path of a denied one.
+	is policy.Identity
 }
 
 // roots are the paths of a request, canonical: absolute, clean, and without a
@@ -56,6 +58,10 @@ type roots struct {
 	missing []string
 	// absent are protected names that did not exist: see [Quarantine].
 	absent []string
+	// loopback is whether a closed network leaves a loopback device.
+	loopback bool
+	// narrowed are opened trees that the spawner's sandbox does not open as far.
+	narrowed []string
 	// gaps are what was found that this sandbox does not cover.
 	gaps []string
 }
@@ -73,7 +79,7 @@ func sharedTemp() []string {
 
 // resolveRoots checks the paths of r and makes them canonical.
 func resolveRoots(r Request, profile Profile) (*roots, *events.Error) {
-	out := &roots{shared: sharedTemp()}
+	out := &roots{shared: sharedTemp(), loopback: r.Loopback}
 	if e := out.resolveRequest(r, profile); e != nil {
 		return nil, e
 	}
@@ -87,11 +93,10 @@ func resolveRoots(r Request, profile Profile) (*roots, *events.Error) {
 			return nil, e
 		}
 	}
-	paths := make([]string, 0, len(out.writable))
-	for _, w := range out.writable {
-		paths = append(paths, w.path)
+	if e := out.narrow(r); e != nil {
+		return nil, e
 	}
-	out.outermost = topmost(paths)
+	out.outermost = topmost(treePaths(out.writable))
 	out.caps.PrivateTemp = out.caps.PrivateTemp && !out.opensSharedTemp()
 	if e := out.reachable(r.Cwd, profile); e != nil {
 		return nil, e
@@ -102,6 +107,9 @@ func resolveRoots(r Request, profile Profile) (*roots, *events.Error) {
 		} else {
 			out.missing = append(out.missing, s.String())
 		}
+	}
+	if r.Within != nil {
+		out.sockets = slices.DeleteFunc(out.sockets, func(s string) bool { return !slices.Contains(r.Within.Sockets, s) })
 	}
 	if e := out.protect(r); e != nil {
 		return nil, e
@@ -194,7 +202,7 @@ func (out *roots) open(entries []policy.Entry) ([]tree, *events.Error) {
 		hidden := slices.IndexFunc(out.hidden, func(h string) bool { return within(m.Path, h) })
 		switch {
 		case hidden < 0:
-			trees = append(trees, tree{m.Path, m.Info.IsDir(), m.Entry.Origin})
+			trees = append(trees, tree{path: m.Path, dir: m.Info.IsDir(), origin: m.Entry.Origin})
 		case m.Entry.Optional: // it is no loss
 		default:
 			return nil, refused("%s of %s lies in %s, which no subagent may reach", m.Path, m.Entry.Origin, out.hidden[hidden])
@@ -267,7 +275,8 @@ func (out *roots) opensSharedTemp() bool {
 
 // usableCache is the cache root if the profile opens it.
 func (out *roots) usableCache() string {
-	if slices.ContainsFunc(out.caps.ReadWrite, func(e policy.Entry) bool { return e.Path == out.cache }) {
+	opened := slices.ContainsFunc(out.caps.ReadWrite, func(e policy.Entry) bool { return e.Path == out.cache })
+	if opened && out.writes(out.cache) {
 		return out.cache
 	}
 	return ""

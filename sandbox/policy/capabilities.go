@@ -73,6 +73,9 @@ type Capabilities struct {
 	AllowCredentials, AllowWrite, Sockets []Entry
 }
 
+// AddDir is the origin of [Place.AddDirs].
+const AddDir = "--add-dir"
+
 // SharedTemp are the host's directories for temporary files.
 var SharedTemp = []string{"/tmp", "/var/tmp", "/dev/shm"}
 
@@ -133,7 +136,7 @@ func Resolve(p Profile, at Place) Capabilities {
 	}
 	c.Devices = entries(true, devices...)
 	for _, dir := range at.AddDirs {
-		c.ReadWrite = append(c.ReadWrite, Entry{Path: dir, Origin: "--add-dir"})
+		c.ReadWrite = append(c.ReadWrite, Entry{Path: dir, Origin: AddDir})
 	}
 	if p.custom != nil {
 		p.custom.extend(&c, at)

@@ -14,7 +14,10 @@ const (
 )
 
 // Identity tells one file from all others.
-type Identity struct{ dev, ino uint64 }
+type Identity struct {
+	Dev uint64 `json:"dev"`
+	Ino uint64 `json:"ino"`
+}
 
 // IdentityOf returns the identity of a file.
 func IdentityOf(info fs.FileInfo) Identity {

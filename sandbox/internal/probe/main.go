@@ -92,10 +92,57 @@ func supervise(actions []string) error {
 	if len(inside) == 0 {
 		return nil
 	}
+	if inside[0] == stackAction {
+		return stack(self, inside[1:])
+	}
 	cmd := exec.Command(self, append([]string{"act"}, inside...)...)
 	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
 	cmd.Env = os.Environ()
 	return cmd.Run()
+}
+
+// stackAction as the first one applies a second plan within the first: the one of
+// which the three files are where hayward-child has its spec and its logs.
+const stackAction = "stack"
+
+// stack runs the actions under the second plan.
+func stack(self string, actions []string) error {
+	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
+	if err != nil {
+		return err
+	}
+	defer null.Close()
+	r, w, err := os.Pipe()
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	if _, err := w.Write([]byte{1}); err != nil {
+		return err
+	}
+	if err := w.Close(); err != nil {
+		return err
+	}
+	files := make([]*os.File, handoff.FDLast+1)
+	for i := range files {
+		files[i] = null
+	}
+	files[1], files[2], files[handoff.FDStart] = os.Stdout, os.Stderr, r
+	for to, from := range map[int]uintptr{
+		handoff.FDPlan: handoff.FDSpec, handoff.FDRuleset: handoff.FDStdout, handoff.FDFilter: handoff.FDStderr,
+	} {
+		files[to] = os.NewFile(from, "second")
+	}
+	child, err := os.StartProcess(self, append([]string{"probe", "supervise", commandPrefix + self}, actions...),
+		&os.ProcAttr{Files: files, Env: []string{}, Dir: "/"})
+	if err != nil {
+		return err
+	}
+	state, err := child.Wait()
+	if err == nil && !state.Success() {
+		err = fmt.Errorf("under the second plan: %v", state)
+	}
+	return err
 }
 
 func act(actions []string) error {
