@@ -68,6 +68,9 @@ type Spawn struct {
 	Workspace string `json:"workspace,omitempty"`
 	// AddDirs are further absolute directories to make writable.
 	AddDirs []string `json:"add_dirs,omitempty"`
+	// Deny are further paths and patterns to put out of reach, as in a sandbox
+	// profile: relative ones are below the workspace, "~/" is the home directory.
+	Deny []string `json:"deny,omitempty"`
 	// Isolation is the file space: "none" (default) or "worktree".
 	Isolation string `json:"isolation,omitempty"`
 	// Sandbox is the profile's name. Default: "workspace".

@@ -31,6 +31,7 @@ const (
 	MaxInputs      = 64        // inputs of one subagent
 	MaxEnv         = 256       // variables of one spawn
 	MaxAddDirs     = 64        // further writable directories of one spawn
+	MaxDeny        = 64        // further entries to deny of one spawn
 	MaxArgv        = 4096      // arguments of one command
 	MaxArgvBytes   = 256 << 10 // all arguments of one command
 	MaxPathBytes   = 4095      // one path

@@ -150,6 +150,14 @@ func (s Spawn) Validate() *Error {
 		}
 		f.path(fmt.Sprintf("add_dirs[%d]", i), d)
 	}
+	if len(s.Deny) > MaxDeny {
+		f.add(CodeTooLarge, "deny has %d entries, the limit is %d", len(s.Deny), MaxDeny)
+	}
+	for i, d := range s.Deny {
+		if d == "" || len(d) > MaxPathBytes || strings.ContainsRune(d, 0) {
+			f.add(CodeInvalidRequest, "deny[%d] is empty or not a path", i)
+		}
+	}
 	f.millis("await_budget_ms", s.AwaitBudgetMS, MaxDurationMS)
 	f.millis("max_runtime_ms", s.MaxRuntimeMS, MaxDurationMS)
 	f.millis("idle_timeout_ms", s.IdleTimeoutMS, MaxDurationMS)

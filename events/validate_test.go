@@ -85,6 +85,8 @@ func TestSpawnValidate(t *testing.T) {
 		{"relative workspace", spawnWith(func(s *Spawn) { s.Workspace = "~/w" }), CodeInvalidRequest, "workspace"},
 		{"empty add_dirs entry", spawnWith(func(s *Spawn) { s.AddDirs = []string{"/a", ""} }), CodeInvalidRequest, "add_dirs[1] is empty"},
 		{"relative add_dirs entry", spawnWith(func(s *Spawn) { s.AddDirs = []string{"a"} }), CodeInvalidRequest, "add_dirs[0]"},
+		{"empty deny entry", spawnWith(func(s *Spawn) { s.Deny = []string{"**/.env", ""} }), CodeInvalidRequest, "deny[1] is empty"},
+		{"many deny entries", spawnWith(func(s *Spawn) { s.Deny = strings.Split(strings.Repeat("a ", MaxDeny)+"a", " ") }), CodeTooLarge, "deny"},
 		{"many add_dirs", spawnWith(func(s *Spawn) { s.AddDirs = strings.Split(strings.Repeat("/a ", MaxAddDirs)+"/a", " ") }), CodeTooLarge, "add_dirs"},
 		{"negative budget", spawnWith(func(s *Spawn) { s.AwaitBudgetMS = ms(-1) }), CodeInvalidRequest, "await_budget_ms"},
 		{"endless runtime", spawnWith(func(s *Spawn) { s.MaxRuntimeMS = ms(MaxDurationMS + 1) }), CodeInvalidRequest, "max_runtime_ms"},

@@ -18,6 +18,7 @@
 //	description          for people
 //	cwd, workspace       directories; relative ones are below the plan's own
 //	add_dirs             further directories to make writable
+//	deny                 paths and patterns to put out of reach, as in sandbox.toml
 //	isolation            the file space: none
 //	sandbox              the profile
 //	sandbox_best_effort  go on with what the kernel can enforce
@@ -31,12 +32,12 @@
 //
 // [defaults] takes all of these but name, description, needs, for_each and
 // show. An entry's own value replaces the default; env and labels are merged by
-// key, add_dirs and pass_env are added. The default cwd is the plan's directory.
+// key, add_dirs, deny and pass_env are added. The default cwd is the plan's directory.
 //
 // # for_each
 //
 // An entry with for_each stands for one subagent for each item. {item} is
-// replaced in every string but needs, sandbox and max_runtime: as it is in
+// replaced in every string but needs, deny, sandbox and max_runtime: as it is in
 // most, quoted for sh in shell (so it is written there without quotes), and in
 // name with every character that a name cannot hold made a "-". A name without
 // {item} gets the item appended, or numbers where those names would not be

@@ -5,6 +5,7 @@ import (
 
 	"github.com/hayward-dev/hayward/events"
 	"github.com/hayward-dev/hayward/internal/tomlpos"
+	"github.com/hayward-dev/hayward/sandbox/policy"
 )
 
 // maxRuntime is the longest max_runtime accepted: a year.
@@ -22,6 +23,7 @@ type settings struct {
 	cwd         string
 	workspace   string
 	addDirs     []string
+	deny        []string
 	sandbox     string
 	bestEffort  bool
 	maxRuntime  time.Duration
@@ -72,6 +74,12 @@ func readSettings(t *table) settings {
 	for i, d := range s.addDirs {
 		if d == "" {
 			t.faults.add(t.key("add_dirs").Index(i), "is empty")
+		}
+	}
+	s.deny, _ = t.list("deny")
+	for i, d := range s.deny {
+		if err := policy.CheckDeny(d); err != nil {
+			t.faults.add(t.key("deny").Index(i), "%v", err)
 		}
 	}
 	s.sandbox = t.text("sandbox")
@@ -179,6 +187,7 @@ func (s settings) with(d settings) settings {
 	pick("max_runtime", func() { s.maxRuntime = d.maxRuntime })
 	s.env, s.labels = merged(d.env, s.env), merged(d.labels, s.labels)
 	s.addDirs = append(append([]string(nil), d.addDirs...), s.addDirs...)
+	s.deny = append(append([]string(nil), d.deny...), s.deny...)
 	s.passEnv = append(append([]string(nil), d.passEnv...), s.passEnv...)
 	return s
 }

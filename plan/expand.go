@@ -55,7 +55,7 @@ func (e *entry) resolve(s settings, dir, item string, replace func(string) strin
 		Entry: e.name, Item: item, Type: s.kind, Description: replace(e.description), Prompt: replace(s.prompt),
 		Isolation: s.isolation, OnDone: s.onDone.resolve(replace, item, e.each),
 		Cwd: below(dir, replace(s.cwd)), Sandbox: s.sandbox, SandboxBestEffort: s.bestEffort,
-		MaxRuntimeMS: s.maxRuntime.Milliseconds(), PassEnv: s.passEnv, Show: e.show,
+		MaxRuntimeMS: s.maxRuntime.Milliseconds(), PassEnv: s.passEnv, Show: e.show, Deny: s.deny,
 		Env: replaceAll(s.env, replace), Labels: replaceAll(s.labels, replace),
 	}
 	if s.promptFile != "" {

@@ -30,10 +30,12 @@ type ForEach struct {
 	Dir            string
 	Cwd, Workspace string
 	AddDirs        []string
-	Sandbox        string
-	BestEffort     bool
-	MaxRuntime     time.Duration
-	Env, Labels    map[string]string
+	// Deny are paths and patterns to put out of reach.
+	Deny        []string
+	Sandbox     string
+	BestEffort  bool
+	MaxRuntime  time.Duration
+	Env, Labels map[string]string
 }
 
 // ReadItems reads items, one on each line, or with nul each ended by a NUL. Empty
@@ -142,6 +144,7 @@ func (f ForEach) subagent(item string, appended bool) *Subagent {
 	sub := &Subagent{
 		Item: item, Sandbox: f.Sandbox, SandboxBestEffort: f.BestEffort, MaxRuntimeMS: f.MaxRuntime.Milliseconds(),
 		Cwd: below(f.Dir, replace(f.Cwd)), Env: replaceAll(f.Env, replace), Labels: replaceAll(f.Labels, replace),
+		Deny: f.Deny,
 	}
 	if f.Workspace != "" {
 		sub.Workspace = below(f.Dir, replace(f.Workspace))

@@ -22,6 +22,7 @@ sandbox_best_effort = true
 max_runtime = "2m"
 cwd = "work"
 add_dirs = ["shared"]
+deny = ["**/.env"]
 env = { A = "default", B = "default" }
 labels = { team = "x" }
 pass_env = ["GOPROXY"]
@@ -33,6 +34,7 @@ command = ["printf", "%s", "{item}"]
 prompt = "hello"
 workspace = "/abs/./dir"
 add_dirs = ["/var/lib/more"]
+deny = ["keys"]
 env.B = "own"
 sandbox = "off"
 sandbox_best_effort = false
@@ -58,32 +60,32 @@ show = true
 	require.Equal(t, 4, p.Jobs)
 	require.Equal(t, []*Subagent{
 		{
-			Name: "first", Entry: "first", Line: 16, Description: "the first",
+			Name: "first", Entry: "first", Line: 17, Description: "the first",
 			Command: []string{"printf", "%s", "{item}"}, Prompt: "hello",
-			Cwd: "/plans/work", Workspace: "/abs/dir", AddDirs: []string{"/plans/shared", "/var/lib/more"},
+			Cwd: "/plans/work", Workspace: "/abs/dir", AddDirs: []string{"/plans/shared", "/var/lib/more"}, Deny: []string{"**/.env", "keys"},
 			Sandbox: "off", MaxRuntimeMS: 1500,
 			Env: map[string]string{"A": "default", "B": "own"}, Labels: map[string]string{"team": "x"},
 			PassEnv: []string{"GOPROXY"},
 		},
 		{
-			Name: "each-events", Entry: "each", Item: "./events", Line: 28, Description: "of ./events",
+			Name: "each-events", Entry: "each", Item: "./events", Line: 30, Description: "of ./events",
 			Command: []string{"sh", "-c", "wc ./events | cat"}, Prompt: "for ./events",
-			Cwd: "/plans/events", AddDirs: []string{"/plans/shared", "/plans/events/x"},
+			Cwd: "/plans/events", AddDirs: []string{"/plans/shared", "/plans/events/x"}, Deny: []string{"**/.env"},
 			Sandbox: "strict", SandboxBestEffort: true, MaxRuntimeMS: 120_000,
 			Env:    map[string]string{"A": "default", "B": "default", "ITEM": "<./events>"},
 			Labels: map[string]string{"team": "x", "item": "./events"}, PassEnv: []string{"GOPROXY"},
 		},
 		{
-			Name: "each-a-b", Entry: "each", Item: "a b", Line: 28, Description: "of a b",
+			Name: "each-a-b", Entry: "each", Item: "a b", Line: 30, Description: "of a b",
 			Command: []string{"sh", "-c", "wc 'a b' | cat"}, Prompt: "for a b",
-			Cwd: "/plans/a b", AddDirs: []string{"/plans/shared", "/plans/a b/x"},
+			Cwd: "/plans/a b", AddDirs: []string{"/plans/shared", "/plans/a b/x"}, Deny: []string{"**/.env"},
 			Sandbox: "strict", SandboxBestEffort: true, MaxRuntimeMS: 120_000,
 			Env:    map[string]string{"A": "default", "B": "default", "ITEM": "<a b>"},
 			Labels: map[string]string{"team": "x", "item": "a b"}, PassEnv: []string{"GOPROXY"},
 		},
 		{
-			Name: "last", Entry: "last", Line: 39, Command: []string{"sh", "-c", "true"}, Cwd: "/plans/work",
-			AddDirs: []string{"/plans/shared"}, Sandbox: "strict", SandboxBestEffort: true, MaxRuntimeMS: 120_000,
+			Name: "last", Entry: "last", Line: 41, Command: []string{"sh", "-c", "true"}, Cwd: "/plans/work",
+			AddDirs: []string{"/plans/shared"}, Deny: []string{"**/.env"}, Sandbox: "strict", SandboxBestEffort: true, MaxRuntimeMS: 120_000,
 			Env: map[string]string{"A": "default", "B": "default"}, Labels: map[string]string{"team": "x"},
 			PassEnv: []string{"GOPROXY"}, Show: true,
 			Needs:  []string{"first", "each-events", "each-a-b"},

@@ -47,6 +47,7 @@ type Subagent struct {
 	Cwd               string   `json:"cwd"`
 	Workspace         string   `json:"workspace,omitempty"`
 	AddDirs           []string `json:"add_dirs,omitempty"`
+	Deny              []string `json:"deny,omitempty"`
 	Isolation         string   `json:"isolation,omitempty"`
 	Sandbox           string   `json:"sandbox,omitempty"`
 	SandboxBestEffort bool     `json:"sandbox_best_effort,omitzero"`
@@ -71,7 +72,7 @@ func (s *Subagent) spawn() events.Spawn {
 	spawn := events.Spawn{
 		Name: s.Name, Description: s.Description, SubagentType: s.Type, Command: s.Command,
 		Prompt: s.Prompt, PromptFile: s.PromptFile,
-		Cwd: s.Cwd, Workspace: s.Workspace, AddDirs: s.AddDirs, Isolation: s.Isolation,
+		Cwd: s.Cwd, Workspace: s.Workspace, AddDirs: s.AddDirs, Deny: s.Deny, Isolation: s.Isolation,
 		Sandbox: s.Sandbox, SandboxBestEffort: s.SandboxBestEffort,
 		Env: s.Env, Labels: s.Labels, RunInBackground: true,
 	}

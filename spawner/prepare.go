@@ -75,6 +75,7 @@ func (c *child) prepare() *events.Error {
 		CacheRoot:   c.s.cfg.CacheRoot,
 		ChildBinary: c.s.cfg.ChildBinary,
 		AddDirs:     req.AddDirs,
+		Deny:        req.Deny,
 		Hidden:      c.s.cfg.Hidden,
 		Bus:         c.s.cfg.BusPath,
 		Inputs:      inputs,

@@ -14,6 +14,7 @@ import (
 
 	"github.com/hayward-dev/hayward/events"
 	"github.com/hayward-dev/hayward/sandbox"
+	"github.com/hayward-dev/hayward/sandbox/policy"
 )
 
 // TypeCommand is the subagent type that runs a command as it is.
@@ -72,7 +73,21 @@ func ResolvePlace(s events.Spawn, profiles string) (events.Spawn, sandbox.Profil
 		return s, set, err
 	}
 	s.Sandbox = profile.Name()
-	return s, set, nil
+	return s, set, checkDeny(s, profile)
+}
+
+// checkDeny refuses entries to deny that mean nothing.
+func checkDeny(s events.Spawn, profile sandbox.Profile) *events.Error {
+	for i, d := range s.Deny {
+		if err := policy.CheckDeny(d); err != nil {
+			return events.Errorf(events.CodeInvalidRequest, events.LayerGate, "spawn: deny[%d] %w", i, err)
+		}
+	}
+	if len(s.Deny) > 0 && !profile.Enforced() {
+		return events.Errorf(events.CodeInvalidRequest, events.LayerGate, "spawn: profile off cannot deny anything").
+			WithRemedy("name a profile that is enforced, such as workspace")
+	}
+	return nil
 }
 
 // loadProfiles reads the profiles a spawn may name. One that names a built-in

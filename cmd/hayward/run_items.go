@@ -23,6 +23,7 @@ type itemFlags struct {
 	cwd        string
 	workspace  string
 	addDirs    []string
+	deny       []string
 	sandbox    string
 	bestEffort bool
 	maxRuntime time.Duration
@@ -31,7 +32,7 @@ type itemFlags struct {
 }
 
 // itemFlagNames are those that need --for-each.
-var itemFlagNames = []string{"null", "name", "cwd", "workspace", "add-dir", "sandbox", "sandbox-best-effort", "max-runtime", "env", "label"}
+var itemFlagNames = []string{"null", "name", "cwd", "workspace", "add-dir", "deny", "sandbox", "sandbox-best-effort", "max-runtime", "env", "label"}
 
 func (f *itemFlags) add(flags *pflag.FlagSet) {
 	flags.StringVar(&f.file, "for-each", "", "run the command behind -- once for each line of `FILE`, or of stdin with -")
@@ -40,6 +41,7 @@ func (f *itemFlags) add(flags *pflag.FlagSet) {
 	flags.StringVar(&f.cwd, "cwd", "", "with --for-each: `DIR` to run in (default: this one)")
 	flags.StringVar(&f.workspace, "workspace", "", "with --for-each: `DIR` that each may write (default: the git repository around the cwd, else the cwd)")
 	flags.StringArrayVar(&f.addDirs, "add-dir", nil, "with --for-each: further `DIR` that each may write (repeatable)")
+	flags.StringArrayVar(&f.deny, "deny", nil, "with --for-each: "+denyUsage)
 	flags.StringVar(&f.sandbox, "sandbox", "", "with --for-each: sandbox profile (default $HAYWARD_SANDBOX, else workspace)")
 	flags.BoolVar(&f.bestEffort, "sandbox-best-effort", false, "with --for-each: go on with what the kernel can enforce")
 	flags.DurationVar(&f.maxRuntime, "max-runtime", 0, "with --for-each: end each after that long")
@@ -71,7 +73,7 @@ func (a *app) forEach(cmd *cobra.Command, f itemFlags, command []string) (*plan.
 		return nil, events.Errorf(events.CodeCwdMissing, events.LayerWorkspace, "find the working directory: %w", err)
 	}
 	each := plan.ForEach{
-		Name: f.name, Command: command, Dir: dir, Cwd: f.cwd, Workspace: f.workspace, AddDirs: f.addDirs,
+		Name: f.name, Command: command, Dir: dir, Cwd: f.cwd, Workspace: f.workspace, AddDirs: f.addDirs, Deny: f.deny,
 		Sandbox: f.sandbox, BestEffort: f.bestEffort, MaxRuntime: f.maxRuntime,
 	}
 	if each.Name == "" && len(command) > 0 {

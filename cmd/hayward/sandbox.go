@@ -60,9 +60,11 @@ func (f *sandboxFlags) register(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringVar(&f.workspace, "workspace", "", "`DIR` that it may write (default: the git repository around the cwd, else the cwd)")
 	flags.StringArrayVar(&f.addDirs, "add-dir", nil, "further `DIR` that it may write (repeatable)")
-	flags.StringArrayVar(&f.deny, "deny", nil, "path or `GLOB` to put out of reach, such as '**/.env' (repeatable)")
+	flags.StringArrayVar(&f.deny, "deny", nil, denyUsage)
 	flags.BoolVar(&f.loopback, "loopback", false, "where the profile closes the network, leave a loopback device")
 }
+
+const denyUsage = "path or `GLOB` to put out of reach, such as '**/.env' (repeatable)"
 
 // compiled is a plan with what was made for it.
 type compiled struct {

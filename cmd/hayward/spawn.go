@@ -46,6 +46,7 @@ type spawnFlags struct {
 	detach      bool
 	workspace   string
 	addDirs     []string
+	deny        []string
 	cwd         string
 	env         []string
 	labels      []string
@@ -84,6 +85,7 @@ func (a *app) spawnCommand() *cobra.Command {
 	flags.String("isolation", "", "file space: none or worktree (default none)")
 	flags.StringVar(&f.workspace, "workspace", "", "`DIR` that it may write (default: the git repository around the cwd, else the cwd)")
 	flags.StringArrayVar(&f.addDirs, "add-dir", nil, "further `DIR` that it may write (repeatable)")
+	flags.StringArrayVar(&f.deny, "deny", nil, denyUsage)
 	flags.StringVar(&f.cwd, "cwd", "", "`DIR` to run in (default: this one)")
 	flags.StringArrayVar(&f.env, "env", nil, "`K=V` to set, or K to take from here (repeatable)")
 	flags.StringArrayVar(&f.labels, "label", nil, "`K=V` to select it by (repeatable)")
@@ -143,7 +145,7 @@ func (a *app) spawnDetached(ctx context.Context, cmd *cobra.Command, request eve
 func (a *app) spawnRequest(f spawnFlags, command []string) (events.Spawn, error) {
 	s := events.Spawn{
 		ParentSessionID: a.session(f.session), ID: f.id, Name: f.name, Description: f.description,
-		SubagentType: f.kind, Command: command, ParentPromptID: f.parent, Reopen: f.reopen,
+		SubagentType: f.kind, Command: command, ParentPromptID: f.parent, Reopen: f.reopen, Deny: f.deny,
 	}
 	if len(command) == 0 && f.kind == "" {
 		return s, events.Errorf(events.CodeMissingCommand, events.LayerGate, "there is no command").

@@ -184,6 +184,14 @@ func TestSandboxExecDeny(t *testing.T) {
 			require.Contains(t, r.stderr, "Permission denied")
 			require.Equal(t, "KEY", u.sandboxed("off", "--", "cat", path).stdout)
 		}
+		r := u.run("spawn", "--json", "--deny", "**/.env", "--", "cat", "sub/.env")
+		require.Equal(t, 1, r.code, r.stderr)
+		require.NotContains(t, r.stdout, "TOKEN")
+		require.Contains(t, r.object(t)["sandbox"].(map[string]any)["denied"], u.work+"/sub/.env")
+		for _, wrong := range [][]string{{"--deny", "{a,b}"}, {"--deny", ".env", "--sandbox", "off"}} {
+			r = u.run(append(append([]string{"spawn"}, wrong...), "--", "true")...)
+			require.Equal(t, 2, r.code, r.stderr)
+		}
 		require.Equal(t, before, tree(t, u.work), "something is left behind")
 	})
 }
