@@ -181,11 +181,16 @@ per_session = 0
 total = "many"
 depth = 1.5
 max_memory = 4096
-per_type = { command = 0 }
+[limits.per_type]
+agent = 1
+command = 0
+[daemon]
+tcp = "127.0.0.1:70000"
 [deadlines]
 grace = 10
 start_timeout = "soon"
 kill_proof = "-1s"
+heartbeat = "99999999h"
 max_runtime = "10000h"
 [bus]
 sync = "sometimes"
@@ -204,13 +209,15 @@ a = 1
 		file + ":7: limits.total: is a string and should be a whole number",
 		file + ":8: limits.depth: is a number with a fraction and should be a whole number",
 		file + ":9: limits.max_memory: 4K is neither 0 nor between 16M and 1024T",
-		file + ":10: limits.per_type: command: 0 is less than 1",
-		file + `:12: deadlines.grace: is a whole number and should be a duration in quotation marks, such as "90s"`,
-		file + `:13: deadlines.start_timeout: "soon" is not a duration such as "90s", "10m" or "1h30m"`,
-		file + ":14: deadlines.kill_proof: -1s is less than 1ms",
-		file + ":15: deadlines.max_runtime: 10000h0m0s is over a year",
-		file + `:17: bus.sync: "sometimes" is not one of interval, always`,
-		file + ":18: nonsense: unknown key; there are session, [sandbox], [spawn], [limits], [retention], [daemon], [bus], [deadlines]",
+		file + ":12: limits.per_type: command: 0 is less than 1",
+		file + `:14: daemon.tcp: "127.0.0.1:70000" names no port between 0 and 65535`,
+		file + `:16: deadlines.grace: is a whole number and should be a duration in quotation marks, such as "90s"`,
+		file + `:17: deadlines.start_timeout: "soon" is not a duration such as "90s", "10m" or "1h30m"`,
+		file + ":18: deadlines.kill_proof: -1s is less than 1ms",
+		file + `:19: deadlines.heartbeat: "99999999h" is out of the range of a duration`,
+		file + ":20: deadlines.max_runtime: 10000h0m0s is over a year",
+		file + `:22: bus.sync: "sometimes" is not one of interval, always`,
+		file + ":23: nonsense: unknown key; there are session, [sandbox], [spawn], [limits], [retention], [daemon], [bus], [deadlines]",
 		"$HAYWARD_MAX_RUNTIME: spawn.max_runtime: -1s is less than 1ms",
 	}, p.faults())
 }

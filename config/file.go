@@ -78,6 +78,9 @@ func readFile(layer Layer, path string) (settings map[*Key]Setting, faults []Fau
 		}
 		v, err := k.decode(raw)
 		if err != nil {
+			if wrong := (leafError{}); errors.As(err, &wrong) {
+				line = max(index.Line(at.Key(wrong.leaf)), line)
+			}
 			bad(line, name, "%v", err)
 			return
 		}

@@ -3,6 +3,7 @@ package config
 import (
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -142,7 +143,7 @@ func (k *Key) decode(raw any) (any, error) {
 		for _, name := range slices.Sorted(maps.Keys(table)) {
 			n, ok := table[name].(int64)
 			if !ok {
-				return nil, fmt.Errorf("%s %w", name, wrongType(table[name], "a whole number"))
+				return nil, leafError{name, wrongType(table[name], "a whole number")}
 			}
 			all[name] = int(n)
 		}
@@ -170,8 +171,14 @@ func (k *Key) decode(raw any) (any, error) {
 	return v, k.validate(v)
 }
 
+// durationForm is what [time.ParseDuration] takes, of any size.
+var durationForm = regexp.MustCompile(`^[-+]?([0-9]+(\.[0-9]*)?(ns|us|µs|ms|s|m|h))+$`)
+
 func parseDuration(s string) (time.Duration, error) {
 	d, err := time.ParseDuration(s)
+	if err != nil && durationForm.MatchString(s) {
+		return 0, fmt.Errorf("%q is out of the range of a duration", s)
+	}
 	if err != nil {
 		return 0, fmt.Errorf(`%q is not a duration such as "90s", "10m" or "1h30m"`, s)
 	}
@@ -224,6 +231,15 @@ func (n size) String() string {
 	return strconv.FormatInt(int64(n), 10) + []string{"", "K", "M", "G", "T"}[unit]
 }
 
+// leafError is what is wrong with one member of a table.
+type leafError struct {
+	leaf string
+	err  error
+}
+
+// Error names the member first.
+func (e leafError) Error() string { return e.leaf + ": " + e.err.Error() }
+
 func wrongType(raw any, want string) error {
 	is := map[bool]string{true: "a table"}[isTable(raw)]
 	switch raw.(type) {
@@ -261,7 +277,7 @@ func (k *Key) validate(v any) error {
 	case counts:
 		for _, name := range slices.Sorted(maps.Keys(x)) {
 			if int64(x[name]) < k.Least {
-				return fmt.Errorf("%s: %d is less than %d", name, x[name], k.Least)
+				return leafError{name, fmt.Errorf("%d is less than %d", x[name], k.Least)}
 			}
 		}
 	case string:

@@ -3,6 +3,7 @@ package config
 import (
 	"fmt"
 	"net"
+	"strconv"
 	"strings"
 	"time"
 
@@ -136,8 +137,15 @@ func memory(v any) error {
 }
 
 func hostPort(v any) error {
-	if _, _, err := net.SplitHostPort(v.(string)); v != "" && err != nil {
+	if v == "" {
+		return nil
+	}
+	_, port, err := net.SplitHostPort(v.(string))
+	if err != nil {
 		return fmt.Errorf("%q is not HOST:PORT", v)
+	}
+	if n, err := strconv.ParseUint(port, 10, 16); err != nil || strconv.FormatUint(n, 10) != port {
+		return fmt.Errorf("%q names no port between 0 and 65535", v)
 	}
 	return nil
 }

@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"syscall"
 
@@ -33,28 +32,6 @@ type Profile = policy.Profile
 // Profiles are the profiles that can be named. The zero value has the built-in
 // ones.
 type Profiles = policy.Set
-
-// Fault is what is wrong at one place of a sandbox.toml.
-type Fault = policy.Fault
-
-// Faults are the faults of a sandbox.toml that [LoadProfiles] refused, by line,
-// if err is that.
-func Faults(err error) []Fault {
-	var joined interface{ Unwrap() []error }
-	if !errors.As(err, &joined) {
-		return nil
-	}
-	var out []Fault
-	for _, e := range joined.Unwrap() {
-		f, ok := e.(Fault)
-		if !ok {
-			return nil
-		}
-		out = append(out, f)
-	}
-	slices.SortStableFunc(out, func(a, b Fault) int { return a.Line - b.Line })
-	return out
-}
 
 // ProjectFile is where a workspace may define profiles, below its top.
 const ProjectFile = ".hayward/sandbox.toml"
@@ -98,7 +75,7 @@ func LoadProfiles(global, workspace string) (Profiles, *events.Error) {
 			err = set.Add(f.path, text, f.project)
 		}
 		if err != nil {
-			return Profiles{}, events.Errorf(events.CodeInvalidRequest, events.LayerGate, "read the sandbox profiles: %w", err).
+			return Profiles{}, events.Errorf(events.CodeInvalidRequest, events.LayerGate, "%s%w", readingProfiles, err).
 				WithRemedy("correct %s", f.path)
 		}
 	}

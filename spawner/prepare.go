@@ -122,16 +122,19 @@ func (s *Spawner) makeTempRoot() (string, error) {
 	return root, nil
 }
 
-// leaveTempRoot removes a root that was made in the place of the configured one,
-// unless children that go on have their TMPDIRs in it.
+// leaveTempRoot removes the roots that were made in the place of the configured
+// one, by this spawner or one that was killed. Those in which children that go on
+// have their TMPDIRs are left; another spawner makes its own again.
 func (s *Spawner) leaveTempRoot() {
 	s.tempMu.Lock()
 	defer s.tempMu.Unlock()
-	if s.tempRoot == s.cfg.TempRoot {
-		return
-	}
-	if err := os.Remove(s.tempRoot); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		s.cfg.Log.Info("root of the temporary directories left", zap.String("dir", s.tempRoot), zap.Error(err))
+	for _, root := range tempdir.Roots(s.cfg.TempRoot) {
+		if root == s.cfg.TempRoot {
+			continue
+		}
+		if err := os.Remove(root); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			s.cfg.Log.Info("root of the temporary directories left", zap.String("dir", root), zap.Error(err))
+		}
 	}
 }
 

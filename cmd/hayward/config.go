@@ -213,10 +213,12 @@ The exit code is 2 when something is.`,
 			if err != nil {
 				return err
 			}
-			checked := checkedConfig{OK: bad == nil, Files: c.Files(), Faults: []config.Fault{}}
+			checked := checkedConfig{Files: c.Files(), Faults: []config.Fault{}}
 			if bad != nil {
 				checked.Faults = bad.Faults
 			}
+			checked.Faults = append(checked.Faults, a.checkProfile(c.Value(config.SandboxProfile))...)
+			checked.OK = len(checked.Faults) == 0
 			if a.json {
 				err = a.printJSON(checked)
 			} else {
@@ -230,7 +232,7 @@ The exit code is 2 when something is.`,
 				return err
 			}
 			a.warn(cmd, c.Warnings())
-			if bad != nil {
+			if !checked.OK {
 				return status(exitUsage)
 			}
 			used := 0

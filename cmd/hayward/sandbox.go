@@ -72,6 +72,7 @@ type compiled struct {
 	spawn   events.Spawn
 	binary  string
 	tempDir string
+	claimed *tempdir.Claimed
 	// tempRoot is the root of tempDir if it was made for this command alone.
 	tempRoot string
 }
@@ -86,7 +87,7 @@ func (c *compiled) close() error {
 }
 
 func (c *compiled) removeTemp() error {
-	err := os.RemoveAll(c.tempDir)
+	err := c.claimed.Remove()
 	if err == nil && c.tempRoot != "" {
 		err = os.Remove(c.tempRoot)
 	}
@@ -122,11 +123,15 @@ func (a *app) compileSandbox(f sandboxFlags) (*compiled, error) {
 		a.say("hayward sandbox: warning: %s is not a directory of this user; %s is used", configured, root)
 	}
 	if err == nil {
-		c.tempDir, err = os.MkdirTemp(root, "exec-")
+		c.claimed, err = tempdir.Claim(root, "exec-")
 	}
-	if err != nil {
+	if c.claimed == nil {
 		return nil, events.Errorf(events.CodeSandboxFailed, events.LayerSandbox, "make a TMPDIR: %w", err)
 	}
+	if err != nil {
+		a.say("hayward sandbox: warning: %s", oneLine(err.Error()))
+	}
+	c.tempDir = c.claimed.Path()
 	s := c.spawn
 	plan, refusal := sandbox.Compile(sandbox.Request{
 		Profile: s.Sandbox, Profiles: set, BestEffort: f.bestEffort, Workspace: s.Workspace, Cwd: s.Cwd,
