@@ -220,7 +220,7 @@ func TestCompileRefusesLinkedTempDir(t *testing.T) {
 func TestCompileGaps(t *testing.T) {
 	r := &roots{bus: "/s/bus", tempRoot: "/t"}
 	gaps := func(s Support, r *roots) []string { return gaps(s, r, events.NetworkOpen) }
-	require.Equal(t, []string{GapBindAliases, GapLaterSockets, GapNested}, gaps(able(), r))
+	require.Equal(t, []string{GapBindAliases, GapLaterSockets}, gaps(able(), r))
 	require.Contains(t, gaps(able(), &roots{bus: "/s/bus"}), GapSharedTemp, "a TMPDIR that stands alone")
 	s := able()
 	s.LandlockABI = 9

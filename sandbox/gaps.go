@@ -12,7 +12,7 @@ import (
 const (
 	GapBindAliases  = "bind_aliases"               // a second mount or hard link of hidden files elsewhere
 	GapProtected    = "protected_names_missing"    // hooks and the like that do not exist, or are links, can be made
-	GapNested       = "nested_repositories"        // hooks of repositories further down can be written
+	GapNested       = "nested_repositories"        // hooks of repositories far down, or of very many, can be written
 	GapDenyNew      = "deny_new_files"             // what is made later and would match can be read
 	GapDenyReplace  = "deny_atomic_replace"        // a denied file that someone outside replaces can be read
 	GapDenyHardLink = "deny_hardlink"              // a denied file has further names elsewhere
@@ -56,7 +56,6 @@ func gaps(s Support, r *roots, network events.Network) []string {
 	add(s.Root && s.Namespaces != NamespacesUser && !(direct && s.PIDMax && mounts), GapProcessLimit)
 	add(s.Namespaces == NamespacesNone, GapNamespaces)
 	add(!mounts, GapHidden, GapSockets)
-	add(!r.caps.ClosedWorkspace, GapNested)
 	add(len(r.sockets) > 0, GapSocketsOpen)
 	add(len(r.caps.AllowCredentials) > 0, GapCredOpen)
 	add(!mounts, GapDeny)

@@ -65,3 +65,47 @@ func TestQuarantine(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "older", string(older))
 }
+
+// Repositories below the top of a workspace are found, with what submodules and
+// linked work trees point to, up to a limit that is reported.
+func TestNestedRepositories(t *testing.T) {
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	require.NoError(t, err)
+	path := func(name string) string { return filepath.Join(dir, name) }
+	for _, d := range []string{".git/modules/sub", "a/b/.git", "c/.git", "empty/.git", "sub", "linked"} {
+		require.NoError(t, os.MkdirAll(path(d), 0o700))
+	}
+	for file, text := range map[string]string{
+		".git/HEAD": "", "a/b/.git/HEAD": "", "c/.git/HEAD": "",
+		"sub/.git": "gitdir: ../.git/modules/sub\n", "linked/.git": "gitdir: /elsewhere/.git/worktrees/linked\n",
+	} {
+		require.NoError(t, os.WriteFile(path(file), []byte(text), 0o600))
+	}
+	require.NoError(t, os.Symlink(path("c"), path("link")))
+	dirs, files, all := nestedRepositories(dir, maxNestedEntries)
+	require.True(t, all)
+	require.Equal(t, []string{path("c/.git"), path(".git/modules/sub"), path("a/b/.git")}, dirs)
+	require.Equal(t, []string{path("linked/.git"), path("sub/.git")}, files)
+	dirs, _, all = nestedRepositories(dir, 9)
+	require.False(t, all)
+	require.Equal(t, []string{path("c/.git")}, dirs)
+}
+
+// The directory of hooks is made in a repository only, and never through a link.
+func TestMakeHooks(t *testing.T) {
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	require.NoError(t, err)
+	for _, d := range []string{"real/.git", "none/.git"} {
+		require.NoError(t, os.MkdirAll(filepath.Join(dir, d), 0o700))
+	}
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "real/.git/HEAD"), nil, 0o600))
+	require.NoError(t, os.Symlink("real", filepath.Join(dir, "link")))
+	require.False(t, makeHooks(filepath.Join(dir, "link/.git/hooks")))
+	require.NoDirExists(t, filepath.Join(dir, "real/.git/hooks"))
+	require.False(t, makeHooks(filepath.Join(dir, "none/.git/hooks")))
+	require.NoDirExists(t, filepath.Join(dir, "none/.git/hooks"))
+	for range 2 {
+		require.True(t, makeHooks(filepath.Join(dir, "real/.git/hooks")))
+		require.DirExists(t, filepath.Join(dir, "real/.git/hooks"))
+	}
+}

@@ -59,6 +59,9 @@ type Request struct {
 	Loopback bool
 	// Protected are paths of ours that no child may write, where they exist.
 	Protected []string
+	// MakeHooks makes the directory of hooks of a repository that has none, so that
+	// it can be closed.
+	MakeHooks bool
 	// Hidden are directories that exist and must be out of reach from inside.
 	Hidden []string
 	// Bus is the directory of the children's socket. On kernels that mediate

@@ -57,6 +57,12 @@ func (out *roots) protect(r Request) *events.Error {
 			}
 		}
 		closed = append(closed, policy.RunLater(dirs, out.caps.AllowWrite)...)
+		switch {
+		case out.wide:
+			out.gaps = append(out.gaps, GapNested)
+		case !out.caps.ClosedWorkspace:
+			out.repository.closed = append(out.repository.closed, out.closeNested()...)
+		}
 		for _, path := range out.repository.closed {
 			if !slices.ContainsFunc(out.caps.AllowWrite, func(e policy.Entry) bool { return within(path, e.Path) }) {
 				closed = append(closed, path)
@@ -73,6 +79,9 @@ func (out *roots) protect(r Request) *events.Error {
 	var resolved []string
 	for _, path := range closed {
 		canonical, err := policy.Canonical(path)
+		if policy.LeadsNowhere(err) && r.MakeHooks && filepath.Base(path) == "hooks" && out.writes(path) && out.leadsToCommands(path) && makeHooks(path) {
+			canonical, err = policy.Canonical(path)
+		}
 		switch {
 		case policy.LeadsNowhere(err):
 			open = open || out.writes(path)

@@ -78,6 +78,7 @@ func (c *child) prepare() *events.Error {
 		Deny:        req.Deny,
 		Hidden:      c.s.cfg.Hidden,
 		Bus:         c.s.cfg.BusPath,
+		MakeHooks:   true,
 		Inputs:      inputs,
 	}, c.s.cfg.Support)
 	if planErr != nil {

@@ -53,7 +53,9 @@ type sandboxFlags struct {
 	profile, workspace string
 	addDirs, deny, env []string
 	bestEffort         bool
-	loopback           bool
+	// run is false where nothing is run.
+	run      bool
+	loopback bool
 }
 
 func (f *sandboxFlags) register(cmd *cobra.Command) {
@@ -137,7 +139,7 @@ func (a *app) compileSandbox(f sandboxFlags) (*compiled, error) {
 		Profile: s.Sandbox, Profiles: set, BestEffort: f.bestEffort, Workspace: s.Workspace, Cwd: s.Cwd,
 		Home: s.Env["HOME"], TempDir: c.tempDir, TempRoot: root, CacheRoot: p.Cache, ChildBinary: c.binary,
 		AddDirs: s.AddDirs, Deny: f.deny, Path: s.Env["PATH"], Loopback: f.loopback,
-		Hidden: []string{p.State, p.Runtime}, Protected: []string{p.Config},
+		MakeHooks: f.run, Hidden: []string{p.State, p.Runtime}, Protected: []string{p.Config},
 	}, sandbox.Probe())
 	if refusal != nil {
 		if err := c.removeTemp(); err != nil {

@@ -61,6 +61,7 @@ func (a *app) sandboxExec(cmd *cobra.Command, f sandboxFlags, command []string) 
 		return events.Errorf(events.CodeMissingCommand, events.LayerGate, "there is no command").
 			WithRemedy("put it behind --, as in: hayward sandbox exec --profile strict -- make test")
 	}
+	f.run = true
 	c, err := a.compileSandbox(f)
 	if events.HasCode(err, events.CodeWorkspaceRefused) || events.HasCode(err, events.CodeStorageFailed) {
 		a.say("%s: %s", cmd.CommandPath(), oneLine(err.Error()))

@@ -338,7 +338,6 @@ func TestSandboxLeavesNothingForGit(t *testing.T) {
 		for name, script := range map[string]string{
 			"commondir":      `rm -rf evil && mkdir evil && cp -r .git/objects .git/refs evil/ && ` + config + ` > evil/config && printf '\trepositoryformatversion = 0\n' >> evil/config && echo ../evil > .git/commondir`,
 			"included file":  config + ` > .shared`,
-			"hooks":          `mkdir .git/hooks && printf '#!/bin/sh\ntouch ` + marker + `\n' > .git/hooks/post-index-change && chmod +x .git/hooks/post-index-change`,
 			"work tree file": config + ` > .git/config.worktree`,
 		} {
 			for _, verb := range [][]string{{"spawn"}, {"sandbox", "exec", "--profile", "strict"}} {
@@ -355,6 +354,20 @@ func TestSandboxLeavesNothingForGit(t *testing.T) {
 					require.NoFileExists(t, marker)
 				})
 			}
+		}
+		// Hooks cannot be made, in a repository that had no directory for them, and in
+		// one further down.
+		for _, dir := range []string{repo, filepath.Join(repo, "deep", "er")} {
+			if dir != repo {
+				u.git("init", "-q", dir)
+			}
+			require.NoError(t, os.RemoveAll(filepath.Join(dir, ".git", "hooks")))
+			r := u.run("spawn", "--workspace", repo, "--", "sh", "-c", "cd "+dir+"; mkdir -p .git/hooks; echo x > .git/hooks/post-index-change")
+			require.NotZero(t, r.code)
+			require.Contains(t, r.stderr, "Read-only file system")
+			left, err := os.ReadDir(filepath.Join(dir, ".git", "hooks"))
+			require.NoError(t, err)
+			require.Empty(t, left)
 		}
 		// An included file that exists stays as it is.
 		shared := filepath.Join(repo, ".shared")

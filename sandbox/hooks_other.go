@@ -1,0 +1,5 @@
+//go:build !linux
+
+package sandbox
+
+func makeHooks(string) bool { return false }
