@@ -102,21 +102,24 @@ func newStage(t *testing.T, profile, kind string) *stage {
 	home := w.base + "/home"
 	w.cache = w.outside + "/cache" // not in what every profile may write
 	for _, d := range []string{
-		w.workspace + "/dir", w.workspace + "/.git/hooks", home + "/.ssh", home + "/.aws", w.cache,
+		w.workspace + "/dir", w.workspace + "/.git/hooks", w.workspace + "/secrets", w.workspace + "/above", w.workspace + "/sub/.git/hooks", home + "/.ssh", home + "/.aws", w.cache,
 	} {
 		require.NoError(t, os.MkdirAll(d, 0o755))
 	}
 	for _, f := range []string{
-		w.workspace + "/file", w.workspace + "/.env", w.workspace + "/dir/.env", w.workspace + "/.git/config", w.outside + "/mv",
+		w.workspace + "/file", w.workspace + "/.env", w.workspace + "/dir/.env", w.workspace + "/.git/config", w.workspace + "/.git/HEAD",
+		w.workspace + "/sub/.git/config", w.workspace + "/sub/.git/HEAD", w.workspace + "/secrets/key", w.workspace + "/above/.env", w.outside + "/mv",
 		home + "/.ssh/id_ed25519", home + "/.aws/credentials",
 	} {
 		put(t, f, "SECRET")
 	}
 	require.NoError(t, os.Symlink(".env", w.workspace+"/envlink"))
+	require.NoError(t, os.Symlink(w.workspace+"/.env", w.workspace+"/envabsolute"))
+	require.NoError(t, os.Link(w.workspace+"/dir/.env", w.workspace+"/envtwin"))
 	r := w.under(t, profile)
 	r.Home = home
 	if profile != Off {
-		r.Deny = []string{"**/.env"}
+		r.Deny = []string{"**/.env", "secrets"}
 	}
 	listen := func(network, address string) net.Listener {
 		l, err := net.Listen(network, address)

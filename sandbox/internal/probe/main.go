@@ -185,6 +185,9 @@ func try(action string) outcome {
 		return outcome{err: fmt.Errorf("unknown action %q", words[0])}
 	}
 	args := words[1:]
+	for i := range args {
+		args[i] = strings.ReplaceAll(args[i], "{ppid}", fmt.Sprint(os.Getppid()))
+	}
 	if len(args) < f.args {
 		return outcome{err: fmt.Errorf("action %q wants %d arguments", words[0], f.args)}
 	}

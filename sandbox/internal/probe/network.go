@@ -4,6 +4,7 @@ package main
 
 import (
 	"net"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
@@ -45,6 +46,42 @@ func fastOpen(a []string) (string, error) {
 	})
 }
 
+// message is struct mmsghdr.
+type message struct {
+	header unix.Msghdr
+	sent   uint32
+	_      [4]byte
+}
+
+// sendMany sends one message by sendmmsg, which filters of sendto and sendmsg forget.
+func sendMany(fd int, to *unix.SockaddrInet4, flags uintptr) error {
+	raw := unix.RawSockaddrInet4{Family: unix.AF_INET, Addr: to.Addr}
+	port := (*[2]byte)(unsafe.Pointer(&raw.Port))
+	port[0], port[1] = byte(to.Port>>8), byte(to.Port)
+	b := [1]byte{'x'}
+	part := unix.Iovec{Base: &b[0]}
+	part.SetLen(1)
+	m := message{header: unix.Msghdr{Name: (*byte)(unsafe.Pointer(&raw)), Namelen: unix.SizeofSockaddrInet4, Iov: &part}}
+	m.header.SetIovlen(1)
+	_, _, errno := unix.Syscall6(unix.SYS_SENDMMSG, uintptr(fd), uintptr(unsafe.Pointer(&m)), 1, flags, 0, 0)
+	return errnoOrNil(errno)
+}
+
+func fastOpenMany(a []string) (string, error) {
+	return withSocket(unix.SOCK_STREAM, 0, a[0], func(fd int, to *unix.SockaddrInet4) error {
+		return sendMany(fd, to, unix.MSG_FASTOPEN)
+	})
+}
+
+func udpMany(a []string) (string, error) {
+	return withSocket(unix.SOCK_DGRAM, 0, a[0], func(fd int, to *unix.SockaddrInet4) error { return sendMany(fd, to, 0) })
+}
+
+// autobind listens without a bind, which Landlock's TCP rules do not know.
+func autobind([]string) (string, error) {
+	return withSocket(unix.SOCK_STREAM, 0, "127.0.0.1:0", func(fd int, _ *unix.SockaddrInet4) error { return unix.Listen(fd, 1) })
+}
+
 func udp(a []string) (string, error) {
 	return withSocket(unix.SOCK_DGRAM, 0, a[0], func(fd int, to *unix.SockaddrInet4) error {
 		return unix.Sendto(fd, []byte("x"), 0, to)
@@ -60,4 +97,18 @@ func pair([]string) (string, error) {
 	defer unix.Close(fds[0])
 	defer unix.Close(fds[1])
 	return "", unix.Sendmsg(fds[0], []byte("x"), nil, nil, 0)
+}
+
+// getFD takes a descriptor of another process.
+func getFD(a []string) (string, error) {
+	pid, err := unix.PidfdOpen(int(number(a[0])), 0)
+	if err != nil {
+		return "", err
+	}
+	defer unix.Close(pid)
+	fd, err := unix.PidfdGetfd(pid, int(number(a[1])), 0)
+	if err != nil {
+		return "", err
+	}
+	return "", unix.Close(fd)
 }
