@@ -11,7 +11,7 @@ import (
 // only where this system lacks something, the third only for best effort.
 const (
 	GapBindAliases  = "bind_aliases"               // a second mount or hard link of hidden files elsewhere
-	GapProtected    = "protected_names_missing"    // hooks and the like that do not exist, or are links, can be made
+	GapProtected    = "protected_names_missing"    // protected names that do not exist, or are links, can be made
 	GapNested       = "nested_repositories"        // hooks of repositories far down, or of very many, can be written
 	GapDenyNew      = "deny_new_files"             // what is made later and would match can be read
 	GapDenyReplace  = "deny_atomic_replace"        // a denied file that someone outside replaces can be read
