@@ -85,13 +85,16 @@ type SandboxReport struct {
 const MaxReportPaths = 64
 
 // SandboxHint says that a failure looks like a denial of the sandbox. It is drawn
-// from what the command printed, so it may be wrong.
+// from what the command printed, so it may be wrong, unless it is Observed.
 type SandboxHint struct {
 	// Path is what was refused, Operation what: read, write or use the network.
 	Path      string `json:"path,omitempty"`
 	Operation string `json:"operation"`
 	Profile   string `json:"profile"`
 	Remedy    string `json:"remedy"`
+	// Observed is true where the kernel's audit log names the refusal. It is read
+	// only where it is on already.
+	Observed bool `json:"observed,omitzero"`
 }
 
 // String says it in one line.

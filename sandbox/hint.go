@@ -43,6 +43,14 @@ func Hint(report *events.SandboxReport, stderr string) *events.SandboxHint {
 	return nil
 }
 
+// HintPath explains a refusal of path, nil where the sandbox does not.
+func HintPath(report *events.SandboxReport, path string) *events.SandboxHint {
+	if report == nil || !report.Active || !filepath.IsAbs(path) {
+		return nil
+	}
+	return pathHint(report, filepath.Clean(path))
+}
+
 func containsAny(text string, words []string) bool {
 	for _, w := range words {
 		if strings.Contains(text, w) {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/hayward-dev/hayward/events"
 	"github.com/hayward-dev/hayward/internal/deadlines"
+	"github.com/hayward-dev/hayward/internal/kernelaudit"
 	"github.com/hayward-dev/hayward/internal/rundir"
 	"github.com/hayward-dev/hayward/sandbox"
 )
@@ -35,7 +36,7 @@ type Observer interface {
 	Ended(id string, run int, end events.End)
 }
 
-// Config is what a Spawner works with. All fields but Log are required.
+// Config is what a Spawner works with. All fields but Audit and Log are required.
 type Config struct {
 	// Root holds the run directories.
 	Root rundir.Root
@@ -62,6 +63,9 @@ type Config struct {
 	Profiles string
 	// Protected are paths of ours that no child may write.
 	Protected []string
+
+	// Audit is the kernel's log of refusals, nil where it is not read.
+	Audit *kernelaudit.Log
 
 	Credentials Credentials
 	Controller  Controller

@@ -26,7 +26,7 @@ func (c *child) finish() {
 	}
 	end := endOf(known)
 	if end.Status == events.StatusFailed && end.Reason == events.ReasonExit {
-		end.SandboxHint = sandbox.Hint(c.sandboxReport(), end.StderrTail)
+		end.SandboxHint = c.hint(end.StderrTail)
 	}
 	end.Quarantined = c.quarantine()
 	c.giveBack()

@@ -215,7 +215,7 @@ func (d *daemon) wire() error {
 		CacheRoot: p.Cache, Support: sandbox.Probe(), Deadlines: d.deadlines,
 		Home: home, TempRoot: temp,
 		Profiles: p.Profiles(), Protected: []string{p.Config},
-		Credentials: d.bus, Controller: control, Observer: obs, Log: d.log.Named("spawner"),
+		Audit: d.openAudit(), Credentials: d.bus, Controller: control, Observer: obs, Log: d.log.Named("spawner"),
 	})
 	d.onClose(d.spawner.Close)
 
