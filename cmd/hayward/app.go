@@ -89,7 +89,7 @@ func (a *app) fail(cmd *cobra.Command, err error) int {
 	var ran *verbError
 	if !errors.As(err, &ran) {
 		// Whatever no verb returned is about the command line itself.
-		err = events.Errorf(events.CodeInvalidRequest, events.LayerGate, "%s", oneLine(err.Error())).
+		err = events.Errorf(events.CodeInvalidRequest, events.LayerGate, "%s", oneLine(plainFlagError(err.Error()))).
 			WithRemedy("see: %s --help", verb)
 	}
 	code := exitCode(err)
@@ -221,6 +221,9 @@ func (a *app) verb(body func(ctx context.Context, cmd *cobra.Command, args []str
 	return func(cmd *cobra.Command, args []string) error {
 		ctx, stop := interruptible(cmd.Context())
 		defer stop()
+		if err := checkSession(cmd); err != nil {
+			return wrapVerb(ctx, err)
+		}
 		return wrapVerb(ctx, body(ctx, cmd, args))
 	}
 }
@@ -228,6 +231,9 @@ func (a *app) verb(body func(ctx context.Context, cmd *cobra.Command, args []str
 // rawVerb is verb for one that handles the signals itself.
 func (a *app) rawVerb(body func(ctx context.Context, cmd *cobra.Command, args []string) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
+		if err := checkSession(cmd); err != nil {
+			return wrapVerb(cmd.Context(), err)
+		}
 		return wrapVerb(cmd.Context(), body(cmd.Context(), cmd, args))
 	}
 }

@@ -221,6 +221,9 @@ func examineDir(path string, private bool) (v verdict, remedy, detail string) {
 	if mode&0o022 != 0 {
 		return verdictMissing, "chmod 700 " + path, detail + ": others may write it"
 	}
+	if mode&0o077 != 0 {
+		return verdictLess, "chmod 700 " + path, detail + ": others may look into it"
+	}
 	return verdictOK, "", detail
 }
 
