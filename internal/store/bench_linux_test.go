@@ -13,18 +13,28 @@ import (
 )
 
 // BenchmarkPut measures the three writes of one subagent: accepted, running and
-// ended.
+// ended; with syncs at each write, and with syncs left to a timer.
 func BenchmarkPut(b *testing.B) {
+	b.Run("sync always", func(b *testing.B) { benchmarkPut(b, true) })
+	b.Run("sync interval", func(b *testing.B) { benchmarkPut(b, false) })
+}
+
+func benchmarkPut(b *testing.B, always bool) {
 	dir, ctx := b.TempDir(), context.Background()
-	server, err := bus.Start(ctx, bus.Options{StoreDir: filepath.Join(dir, "jetstream")})
+	server, err := bus.Start(ctx, bus.Options{StoreDir: filepath.Join(dir, "jetstream"), SyncAlways: always})
 	require.NoError(b, err)
 	nc, err := server.Conn("store")
 	require.NoError(b, err)
 	root, err := rundir.Open(filepath.Join(dir, "subagents"))
 	require.NoError(b, err)
-	s, err := Open(ctx, nc, root, nil)
+	var options []Option
+	if !always {
+		options = append(options, WithDeferredSync())
+	}
+	s, err := Open(ctx, nc, root, nil, options...)
 	require.NoError(b, err)
 	b.Cleanup(func() {
+		require.NoError(b, s.Sync())
 		require.NoError(b, server.Shutdown(ctx))
 		require.NoError(b, root.Close())
 	})
