@@ -51,8 +51,9 @@ type Report struct {
 	ChildPSSKiB []int64  `json:"child_pss_kib,omitempty"`
 	Peak        Sample   `json:"peak"`
 	Samples     []Sample `json:"samples"`
-	// stages are the single times, for the picture.
+	// stages are the single times, for the picture, and ends what was delivered.
 	stages map[Stage][]time.Duration
+	ends   []End
 }
 
 // Good reports whether nothing was lost, doubled, left or wrong.

@@ -38,6 +38,7 @@ func TestReadAndSignal(t *testing.T) {
 	p, ok := proc.Read(cmd.Process.Pid)
 	require.True(t, ok)
 	require.Equal(t, os.Getpid(), p.Parent)
+	require.Equal(t, "a) Z 1 (b", p.Name)
 	require.True(t, p.Living())
 	require.NotZero(t, p.Start)
 
