@@ -60,6 +60,7 @@ the settings of a daemon on demand.`,
 	flags.IntVar(&f.scenario.CancelStorms, "cancel-storm", 0, "how often every client cancels its prompt several times at once")
 	flags.IntVar(&f.scenario.KillCoordinator, "kill-coordinator", 0, "how often the daemon is ended by SIGKILL")
 	flags.StringVar(&f.scenario.Sandbox, "sandbox", "", "sandbox profile of the subagents (default workspace)")
+	flags.StringVar(&f.scenario.Session, "session", "", "`NAME` that begins those of the clients' sessions (default: new ones)")
 	flags.DurationVar(&f.timeout, "timeout", 15*time.Minute, "give up after that long")
 	flags.StringVar(&f.picture, "picture", "", "write an SVG with the latencies and the live subagents to `FILE`")
 	flags.StringVar(&f.ends, "ends", "", "write each end to `FILE`, a JSON object on each line")

@@ -7,11 +7,11 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/zap"
-	"go.uber.org/zap/zaptest/observer"
+	zapobserver "go.uber.org/zap/zaptest/observer"
 )
 
 func TestSyncEvery(t *testing.T) {
-	core, logs := observer.New(zap.ErrorLevel)
+	core, logs := zapobserver.New(zap.ErrorLevel)
 	d := &daemon{log: zap.New(core)}
 	calls := make(chan struct{}, 100)
 	stop := d.syncEvery(time.Millisecond, func() error {

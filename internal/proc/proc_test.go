@@ -74,6 +74,18 @@ func TestZombiesAreNotLiving(t *testing.T) {
 	require.Error(t, cmd.Wait())
 }
 
+func TestPSS(t *testing.T) {
+	kib, err := proc.PSS(os.Getpid())
+	require.NoError(t, err)
+	require.Greater(t, kib, int64(1000), "this program is larger than that")
+
+	cmd := start(t)
+	require.NoError(t, cmd.Process.Kill())
+	require.ErrorContains(t, cmd.Wait(), "killed")
+	_, err = proc.PSS(cmd.Process.Pid)
+	require.Error(t, err)
+}
+
 func TestCount(t *testing.T) {
 	n, err := proc.Count()
 	require.NoError(t, err)
