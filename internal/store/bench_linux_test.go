@@ -51,3 +51,42 @@ func benchmarkPut(b *testing.B, always bool) {
 		}
 	}
 }
+
+// BenchmarkLoad measures a start with finished records, and what it is measured
+// against: the bucket alone, read and decoded.
+func BenchmarkLoad(b *testing.B) {
+	const records = 5000
+	dir, ctx := b.TempDir(), context.Background()
+	server, err := bus.Start(ctx, bus.Options{StoreDir: filepath.Join(dir, "jetstream")})
+	require.NoError(b, err)
+	nc, err := server.Conn("store")
+	require.NoError(b, err)
+	root, err := rundir.Open(filepath.Join(dir, "subagents"))
+	require.NoError(b, err)
+	s, err := Open(ctx, nc, root, nil, WithDeferredSync())
+	require.NoError(b, err)
+	b.Cleanup(func() {
+		require.NoError(b, server.Shutdown(ctx))
+		require.NoError(b, root.Close())
+	})
+	for range records {
+		a := newSubagent().active().completed()
+		_, err := s.Put(ctx, coordinator.Put{Record: a.record, Spec: &a.spec})
+		require.NoError(b, err)
+	}
+	b.Run("both witnesses", func(b *testing.B) {
+		for b.Loop() {
+			loaded, err := s.Load(ctx)
+			require.NoError(b, err)
+			require.Len(b, loaded.Records, records)
+			require.Empty(b, loaded.Recovered)
+		}
+	})
+	b.Run("bucket alone", func(b *testing.B) {
+		for b.Loop() {
+			all, _, err := s.entries(ctx)
+			require.NoError(b, err)
+			require.Len(b, all, records)
+		}
+	})
+}
