@@ -30,6 +30,7 @@ func main() {
 	flag.IntVar(&o.finished, "finished", 100_000, "finished records of the crowded coordinator")
 	flag.IntVar(&o.live, "live", 1000, "live subagents of the crowded coordinator")
 	flag.StringVar(&o.out, "json", "", "write the result to this file as well")
+	flag.StringVar(&o.markdown, "markdown", "", "write the table in Markdown to this file")
 	flag.StringVar(&o.baseline, "baseline", "", "compare with the result in this file")
 	only := flag.String("only", "", "take these `cases` alone, separated by commas")
 	list := flag.Bool("list", false, "list the cases")
@@ -44,8 +45,8 @@ func main() {
 }
 
 type options struct {
-	program, out, baseline string
-	pairs, finished, live  int
+	program, out, baseline, markdown string
+	pairs, finished, live            int
 }
 
 func run(ctx context.Context, o options, only string, list bool, replayed string) (err error) {
@@ -86,6 +87,11 @@ func run(ctx context.Context, o options, only string, list bool, replayed string
 	}
 	if o.out != "" {
 		if err := r.write(o.out); err != nil {
+			return err
+		}
+	}
+	if o.markdown != "" {
+		if err := os.WriteFile(o.markdown, []byte(r.markdown()), 0o644); err != nil {
 			return err
 		}
 	}

@@ -54,8 +54,8 @@ func machine() Machine {
 
 // print writes a table, beside old if there is one.
 func (r Result) print(out io.Writer, old *Result) error {
-	m := r.Machine
-	fmt.Fprintf(out, "%s, %d cores, Linux %s, %s, load %s, %s\n\n", m.CPU, m.Cores, m.Kernel, m.Go, m.Load, r.At.Format(time.DateOnly))
+	fmt.Fprintln(out, r.where())
+	fmt.Fprintln(out)
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "case\tfigure\tover\tmedian\t95 %\tn\tbound\tfigure ms\tfloor ms\tbaseline")
 	for _, f := range r.Figures {
@@ -74,6 +74,34 @@ func (r Result) print(out io.Writer, old *Result) error {
 			f.Case, f.What, f.Floor, number(f.Median), unit, number(f.Low), number(f.High), f.Samples, f.bound(), times, old.of(f))
 	}
 	return w.Flush()
+}
+
+// where says when and where it was measured.
+func (r Result) where() string {
+	m := r.Machine
+	return fmt.Sprintf("%s, %d cores, Linux %s, %s, load %s, %s", m.CPU, m.Cores, m.Kernel, m.Go, m.Load, r.At.Format(time.DateOnly))
+}
+
+// markdown is the table as documents have it.
+func (r Result) markdown() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s\n\n| case | figure | over | median | 95 %% | n | bound |\n|---|---|---|---|---|---|---|\n", r.where())
+	for _, f := range r.Figures {
+		if f.Missing != "" {
+			fmt.Fprintf(&b, "| %s | %s | %s | %s | | | |\n", f.Case, f.What, f.Floor, f.Missing)
+			continue
+		}
+		unit, bound := "", ""
+		if f.Unit != unitRatio {
+			unit = " " + f.Unit
+		}
+		if f.Bound > 0 {
+			bound = number(f.Bound)
+		}
+		fmt.Fprintf(&b, "| %s | %s | %s | %s%s | %s to %s | %d | %s |\n",
+			f.Case, f.What, f.Floor, number(f.Median), unit, number(f.Low), number(f.High), f.Samples, bound)
+	}
+	return b.String()
 }
 
 // bound says what the bound is, and whether it is held.

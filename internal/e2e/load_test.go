@@ -55,6 +55,8 @@ type loadReport struct {
 // taken by another process meanwhile.
 func (u *user) provenLoad(children, concurrency, kills, storms int, flags ...string) loadReport {
 	u.t.Helper()
+	// A loaded machine or disk is not what this is about.
+	u.configure("config.toml", "[deadlines]\nput_timeout = \"1m\"\nstart_timeout = \"2m\"\n")
 	u.serve(nil)
 	ends := filepath.Join(u.home, "ends.jsonl")
 	counting := u.takeCensus()
