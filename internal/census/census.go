@@ -124,7 +124,7 @@ func (c *census) enter() {
 			continue
 		}
 		_, below := c.members[p.Parent]
-		if !below && !c.supervises(c.listing[p.Parent]) && c.supervises(p) {
+		if !below && c.supervises(p) {
 			s := &Supervisor{PID: p.PID, Start: p.Start, Processes: []string{}}
 			c.all = append(c.all, s)
 			c.members[p.PID] = member{p, s, true}
@@ -153,16 +153,24 @@ func (c *census) enter() {
 	}
 }
 
-// supervises reports whether p executes a supervisor of the state directory. Where
-// that may not be read, the name and the owner decide.
+// supervises reports whether p is a supervisor of the state directory: it executes
+// one, and what made it does not. A supervisor forks before it executes the command.
 func (c *census) supervises(p proc.Process) bool {
-	if p.Name != supervisorName {
+	if p.Name != supervisorName || !c.executes(p) {
 		return false
 	}
+	// As it is now: the look may have read it before it took its name.
+	above, ok := proc.Read(p.Parent)
+	return !ok || !c.executes(above)
+}
+
+// executes reports whether p executes a supervisor of the state directory. Where
+// that may not be read, the name and the owner decide.
+func (c *census) executes(p proc.Process) bool {
 	// Its own mounts may give the file another path, so the file itself is compared.
 	exe, err := os.Stat(filepath.Join("/proc", strconv.Itoa(p.PID), "exe"))
 	if err != nil {
-		return owner(p.PID) == c.uid
+		return p.Name == supervisorName && owner(p.PID) == c.uid
 	}
 	return c.executable(exe)
 }
