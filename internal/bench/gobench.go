@@ -28,27 +28,47 @@ type metric struct {
 }
 
 func sandboxCase(s *setting) ([]Figure, error) {
-	const unit = "added-ms"
-	return s.goBench(goBench{
-		pkg: "./sandbox", bench: "Confine|Open", args: []string{"-benchtime", "100x", "-count", "3"},
-		takes: []metric{
-			{"Confine/workspace/denied=0", unit, "start under workspace, more than under off", 2.0},
-			{"Confine/strict/denied=0", unit, "start under strict, more than under off", 3.5},
-			{"Confine/workspace/denied=100", unit, "start with 100 denied files, more than under off", 4},
-			{"Confine/workspace/denied=1000", unit, "start with 1 000 denied files, more than under off", 25},
-			{"Open", "added-us", "open of a file inside, more than outside", 3},
+	const ms, us = "added-ms", "added-us"
+	return s.goBenches(
+		goBench{
+			pkg: "./sandbox", bench: "^BenchmarkConfine$", args: []string{"-benchtime", "100x", "-count", "3"},
+			takes: []metric{
+				{"Confine/workspace/denied=0", ms, "start under workspace, more than under off", 2.0},
+				{"Confine/strict/denied=0", ms, "start under strict, more than under off", 3.5},
+				{"Confine/workspace/denied=100", ms, "start with 100 denied files, more than under off", 4},
+				{"Confine/workspace/denied=1000", ms, "start with 1 000 denied files, more than under off", 25},
+			},
 		},
-	})
+		goBench{
+			pkg: "./sandbox", bench: "^BenchmarkOpen$", args: []string{"-benchtime", "20x", "-count", "3"},
+			takes: []metric{
+				{"Open/workspace", us, "open inside workspace, more than under off", 3},
+				{"Open/strict", us, "open inside strict, more than under off", 3},
+			},
+		},
+	)
 }
 
 func worktreeCase(s *setting) ([]Figure, error) {
-	return s.goBench(goBench{
-		pkg: "./worktree", bench: "Create|Snapshot", args: []string{"-benchtime", "20x", "-count", "3"},
+	return s.goBenches(goBench{
+		pkg: "./worktree", bench: "^Benchmark(Create|Snapshot)$", args: []string{"-benchtime", "1x", "-count", "3"},
 		takes: []metric{
 			{"Create", unitRatio, "make a worktree, over git worktree add", 0},
 			{"Snapshot", unitRatio, "snapshot a worktree, over git add -A and git write-tree", 0},
 		},
 	})
+}
+
+func (s *setting) goBenches(all ...goBench) ([]Figure, error) {
+	var figures []Figure
+	for _, g := range all {
+		taken, err := s.goBench(g)
+		if err != nil {
+			return nil, err
+		}
+		figures = append(figures, taken...)
+	}
+	return figures, nil
 }
 
 // benchLine is a line of go test -bench: name, iterations, values with units.

@@ -22,7 +22,7 @@ import (
 const (
 	// soakVariable asks for that many lifecycles instead of those of every test run.
 	soakVariable = "HAYWARD_SOAK"
-	soakDefault  = 360
+	soakDefault  = 240
 	// soakRounds is how many loads the lifecycles are split into. After soakWarm of
 	// them every pool and cache has its size and retention removes what is older:
 	// what grows from there on grows without end.
