@@ -18,10 +18,10 @@ static := -trimpath $(tags) -ldflags '-s -w -linkmode external -extldflags "-sta
 child  := internal/childbin/bin/hayward-child
 dist   := dist/hayward-$(VERSION)-$(shell uname -s | tr A-Z a-z)-$(shell uname -m)
 
-.PHONY: help setup build child run test test-user check bench bench-go lint fmt dist generate clean
+.PHONY: help setup build child run test test-user check bench bench-go load-proof soak lint fmt dist generate clean
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: ## check the tools and header packages; as root on Debian, install what is missing
 	@GO='$(GO)' sh scripts/setup.sh
@@ -48,8 +48,17 @@ check: setup ## check that sources are formatted, vetted and their generated fil
 	$(GO) vet ./...
 	$(GO) run ./internal/contractgen -check
 
-bench: build ## measure ratios against floors and compare them with bench/baseline.json; the result is kept in bench.json
-	$(GO) run ./internal/bench -program bin/hayward -baseline bench/baseline.json -json bench.json
+# ONLY names cases, separated by commas. parallel and bubblewrap (Debian's packages
+# of these names) are compared with where they are installed.
+bench: build ## measure ratios against floors (ONLY=case,case) and compare them with bench/baseline.json; writes bench.json and bench.md
+	$(GO) run ./internal/bench -program bin/hayward -baseline bench/baseline.json -json bench.json -markdown bench.md -only '$(ONLY)'
+
+load-proof: setup ## load 1000 subagents with kills and cancel storms, and hold the ledger against a count of /proc
+	HAYWARD_LOAD_PROOF=1 $(GO) test ./internal/e2e -run '^TestLoadThousand$$' -count 1 -v -timeout 40m
+
+SOAK ?= 20000
+soak: setup ## run SOAK lifecycles (20000) in one coordinator and check that nothing grows
+	HAYWARD_SOAK=$(SOAK) $(GO) test ./internal/e2e -run '^TestSoak$$' -count 1 -v -timeout 180m
 
 bench-go: setup ## run the Go benchmarks of the hot packages
 	$(GO) test -run '^$$' -bench . -benchmem ./events ./coordinator ./internal/bus
@@ -74,4 +83,4 @@ dist: build ## pack the binary, shell completions, man pages and the license
 	@echo '$(dist).tar.gz'
 
 clean: ## remove what was built
-	rm -rf bin dist $(child) bench.json
+	rm -rf bin dist $(child) bench.json bench.md

@@ -103,6 +103,8 @@ type StatusReply struct {
 	LateReports int64 `json:"late_reports"`
 	// DroppedMessages counts bus messages lost to slow readers. It should be 0.
 	DroppedMessages int64 `json:"dropped_messages"`
+	// Goroutines counts those of the coordinator's process.
+	Goroutines int `json:"goroutines"`
 }
 
 // ShutdownRequest ends the coordinator. The reply is [ShutdownReply], sent when

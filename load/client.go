@@ -37,6 +37,7 @@ const (
 type Share struct {
 	Scenario  Scenario `json:"scenario"`
 	Session   string   `json:"session"`
+	Load      string   `json:"load"` // begins the names of its prompts
 	First     int      `json:"first"`
 	Count     int      `json:"count"`
 	Unread    int      `json:"unread"` // how many may be unread at once
@@ -44,13 +45,16 @@ type Share struct {
 	Ran       string   `json:"ran"` // the directory in which subagents note that they ran
 }
 
+// prompt is the nth that is spawned under. A session may have seen other loads.
+func (s Share) prompt(n int) string { return fmt.Sprintf("%s-p%d", s.Load, n) }
+
 // Client works its share off through c and tells what it sees. It returns once
 // every end was delivered and acknowledged, or with the cause of ctx.
 func Client(ctx context.Context, c *client.Client, share Share, orders <-chan Order, tell func(Entry)) error {
 	w := &worker{
 		share: share, c: c, tell: tell,
 		slots: make(chan struct{}, share.Unread), wake: make(chan struct{}, 1),
-		prompts: make(map[string]string), stormed: make(map[string]bool), prompt: "p1", left: -1,
+		prompts: make(map[string]string), stormed: make(map[string]bool), prompt: share.prompt(1), left: -1,
 	}
 	feed, err := c.Feed(ctx, client.FeedFilter{Session: share.Session})
 	if err != nil {
@@ -176,7 +180,7 @@ func (w *worker) choosePrompt(id string) string {
 	case w.left == 0:
 		w.left = -1
 		w.ordinal++
-		w.prompt = fmt.Sprintf("p%d", w.ordinal+1)
+		w.prompt = w.share.prompt(w.ordinal + 1)
 	case w.left > 0:
 		w.left--
 	}

@@ -1,7 +1,9 @@
 package load
 
 import (
+	"bufio"
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"io"
 	"os"
@@ -24,7 +26,7 @@ func (r *run) report() Report {
 		Scenario: r.scenario, Counts: counts, Left: len(left), LeftProcesses: left,
 		CoordinatorKills: r.kills, CancelStorms: r.storms, Faults: r.ledger.faults,
 		DurationMS: took.Milliseconds(), PerSecond: float64(counts.Delivered) / took.Seconds(),
-		LatencyMS: r.ledger.Latencies(), Samples: r.samples, stages: r.ledger.stages,
+		LatencyMS: r.ledger.Latencies(), Samples: r.samples, stages: r.ledger.stages, ends: r.ends,
 	}
 	if len(r.childPSS) > 0 {
 		slices.Sort(r.childPSS)
@@ -53,6 +55,19 @@ func (r *run) countRuns() (map[string]int, error) {
 		ran[e.Name()] = bytes.Count(b, []byte("\n"))
 	}
 	return ran, nil
+}
+
+// WriteEnds writes each end that was delivered, a JSON object on each line, in the
+// order of their delivery.
+func (r Report) WriteEnds(out io.Writer) error {
+	w := bufio.NewWriter(out)
+	encoder := json.NewEncoder(w)
+	for _, end := range r.ends {
+		if err := encoder.Encode(end); err != nil {
+			return err
+		}
+	}
+	return w.Flush()
 }
 
 // Print writes the report for people.

@@ -1,6 +1,7 @@
 package load
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -51,8 +52,9 @@ type Report struct {
 	ChildPSSKiB []int64  `json:"child_pss_kib,omitempty"`
 	Peak        Sample   `json:"peak"`
 	Samples     []Sample `json:"samples"`
-	// stages are the single times, for the picture.
+	// stages are the single times, for the picture, and ends what was delivered.
 	stages map[Stage][]time.Duration
+	ends   []End
 }
 
 // Good reports whether nothing was lost, doubled, left or wrong.
@@ -115,7 +117,8 @@ func (r *run) drive(parent context.Context) error {
 	ctx, cancel := context.WithCancelCause(parent)
 	defer cancel(nil)
 	r.delivered, r.done = make(map[string]bool), make(chan struct{})
-	session := "load-" + events.NewID()
+	name := "load-" + events.NewID()
+	session := cmp.Or(r.scenario.Session, name)
 	var clients, watchers sync.WaitGroup
 	errs := make(chan error, r.scenario.Clients+1)
 	first := 0
@@ -125,7 +128,7 @@ func (r *run) drive(parent context.Context) error {
 			continue
 		}
 		part := Share{
-			Scenario: r.scenario, Session: sessionOf(session, n), First: first, Count: count,
+			Scenario: r.scenario, Session: sessionOf(session, n), Load: name, First: first, Count: count,
 			Unread: max(share(r.scenario.Concurrency, r.scenario.Clients, n), 1), Workspace: r.dir, Ran: r.ran,
 		}
 		first += count

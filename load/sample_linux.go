@@ -31,7 +31,9 @@ func (s *Sample) measure(pid int) {
 	if threads, err := os.ReadDir(procPath(pid, "task")); err == nil {
 		s.Threads = len(threads)
 	}
-	s.PSSKiB, _ = pss(pid)
+	if kib, err := proc.PSS(pid); err == nil {
+		s.PSSKiB = kib
+	}
 }
 
 // supervisorsMax bounds how many supervisors are measured at once.
@@ -53,27 +55,11 @@ func supervisorPSS() []int64 {
 		if err != nil || strings.TrimSpace(string(name)) != "hayward-child" {
 			continue
 		}
-		if kib, ok := pss(pid); ok && kib > 0 {
+		if kib, err := proc.PSS(pid); err == nil && kib > 0 {
 			all = append(all, kib)
 		}
 	}
 	return all
-}
-
-// pss is the proportional set size of a process: its own memory, and its part of
-// what it shares.
-func pss(pid int) (kib int64, ok bool) {
-	b, err := os.ReadFile(procPath(pid, "smaps_rollup"))
-	if err != nil {
-		return 0, false
-	}
-	for line := range bytes.Lines(b) {
-		if rest, ok := bytes.CutPrefix(line, []byte("Pss:")); ok {
-			kib, err := strconv.ParseInt(strings.Fields(string(rest))[0], 10, 64)
-			return kib, err == nil
-		}
-	}
-	return 0, false
 }
 
 func procPath(pid int, name string) string {

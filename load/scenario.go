@@ -47,6 +47,8 @@ type Scenario struct {
 	KillCoordinator int `json:"kill_coordinator"`
 	// Sandbox is the profile of the subagents.
 	Sandbox string `json:"sandbox"`
+	// Session begins the names of the clients' sessions; empty, they are new ones.
+	Session string `json:"session,omitempty"`
 }
 
 // Check returns what is wrong with the scenario.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"syscall"
@@ -24,6 +25,7 @@ type loadFlags struct {
 	hold     time.Duration
 	timeout  time.Duration
 	picture  string
+	ends     string
 	shares   map[load.Kind]*int
 }
 
@@ -58,8 +60,10 @@ the settings of a daemon on demand.`,
 	flags.IntVar(&f.scenario.CancelStorms, "cancel-storm", 0, "how often every client cancels its prompt several times at once")
 	flags.IntVar(&f.scenario.KillCoordinator, "kill-coordinator", 0, "how often the daemon is ended by SIGKILL")
 	flags.StringVar(&f.scenario.Sandbox, "sandbox", "", "sandbox profile of the subagents (default workspace)")
+	flags.StringVar(&f.scenario.Session, "session", "", "`NAME` that begins those of the clients' sessions (default: new ones)")
 	flags.DurationVar(&f.timeout, "timeout", 15*time.Minute, "give up after that long")
 	flags.StringVar(&f.picture, "picture", "", "write an SVG with the latencies and the live subagents to `FILE`")
+	flags.StringVar(&f.ends, "ends", "", "write each end to `FILE`, a JSON object on each line")
 	return cmd
 }
 
@@ -111,7 +115,10 @@ func (a *app) load(ctx context.Context, f loadFlags) error {
 		err = report.Print(a.stdout)
 	}
 	if f.picture != "" {
-		err = errors.Join(err, writePicture(f.picture, report))
+		err = errors.Join(err, writeTo(f.picture, "picture", report.Picture))
+	}
+	if f.ends != "" {
+		err = errors.Join(err, writeTo(f.ends, "ends", report.WriteEnds))
 	}
 	if err = errors.Join(driveErr, err); err != nil {
 		return err
@@ -137,12 +144,12 @@ func (a *app) loadProgress() func(delivered, of int) {
 	}
 }
 
-func writePicture(path string, report load.Report) error {
+func writeTo(path, what string, write func(io.Writer) error) error {
 	f, err := os.Create(path)
 	if err != nil {
-		return fmt.Errorf("load: write the picture: %w", err)
+		return fmt.Errorf("load: write the %s: %w", what, err)
 	}
-	return errors.Join(report.Picture(f), f.Close())
+	return errors.Join(write(f), f.Close())
 }
 
 func (a *app) loadClientCommand() *cobra.Command {

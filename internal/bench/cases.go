@@ -1,160 +1,123 @@
 package main
 
 import (
-	"context"
-	"errors"
 	"fmt"
-	"os"
-	"os/exec"
-	"path/filepath"
-	"time"
-
-	"github.com/hayward-dev/hayward/client"
-	"github.com/hayward-dev/hayward/events"
-	"github.com/hayward-dev/hayward/internal/paths"
 )
 
-// bench is a coordinator of its own and what is measured against it.
-type bench struct {
-	ctx     context.Context
-	dir     string
-	work    string // the workspace of what is spawned
-	program string // hayward
-	empty   string // a Go program that does nothing
-	daemon  *exec.Cmd
-	c       *client.Client
+// benchCase is one thing that is measured. docs/performance.md names each.
+type benchCase struct {
+	name, about string
+	take        func(*setting) ([]Figure, error)
 }
 
-// emptyProgram is the floor of a start: a Go program that does nothing.
-const emptyProgram = "package main\n\nfunc main() {}\n"
+// cases are all, in the order in which they are taken.
+var cases = []benchCase{
+	{"spawn", "from the request to the terminal snapshot of /bin/true", spawnCase},
+	{"spawn-always", "the same with --sync-always", spawnAlwaysCase},
+	{"path", "where the time of a spawn goes", pathCase},
+	{"profile", "what a profile costs a spawn", profileCase},
+	{"query", "a query of one id", queryCase},
+	{"version", "the start of the command line", versionCase},
+	{"startup", "a start with many records", startupCase},
+	{"records", "queries, spawns and lists beside many records and live subagents", recordsCase},
+	{"memory", "memory of supervisors and daemon", memoryCase},
+	{"cancel", "the end of many live subagents", cancelCase},
+	{"run", "a plan of 500 sandboxed /bin/true beside parallel and xargs with bubblewrap", runCase},
+	{"sandbox", "what the sandbox adds to a start and to an open", sandboxCase},
+	{"worktree", "what a worktree costs", worktreeCase},
+}
 
-func open(ctx context.Context, program string, serveFlags ...string) (_ *bench, err error) {
-	b := &bench{ctx: ctx, program: program}
-	if b.dir, err = os.MkdirTemp("", "hayward-bench-"); err != nil {
-		return nil, err
+const emptyFloor = "start and wait of an empty Go program"
+
+// warmUp is how many pairs are taken and thrown away.
+const warmUp = 10
+
+// take measures a ratio.
+func (s *setting) take(what, floor string, bound float64, figure, under measure) (Figure, error) {
+	if _, _, err := pairs(warmUp, figure, under); err != nil {
+		return Figure{}, fmt.Errorf("%s: %w", what, err)
 	}
-	defer func() {
+	return takePairs(s.opts.pairs, what, floor, bound, figure, under)
+}
+
+// takePairs measures a ratio without a warm-up.
+func takePairs(count int, what, floor string, bound float64, figure, under measure) (Figure, error) {
+	figures, floors, err := pairs(count, figure, under)
+	if err != nil {
+		return Figure{}, fmt.Errorf("%s: %w", what, err)
+	}
+	f := ratio(figures, floors)
+	f.What, f.Floor, f.Bound = what, floor, bound
+	return f, nil
+}
+
+// list is what a case returns that measured these.
+func list(figures ...func() (Figure, error)) ([]Figure, error) {
+	var all []Figure
+	for _, take := range figures {
+		f, err := take()
 		if err != nil {
-			err = errors.Join(err, b.close())
+			return nil, err
 		}
-	}()
-	b.work = filepath.Join(b.dir, "work")
-	if err := os.Mkdir(b.work, 0o700); err != nil {
-		return nil, err
+		all = append(all, f)
 	}
-	if err := b.buildEmpty(); err != nil {
-		return nil, err
-	}
-	state := filepath.Join(b.dir, "state")
-	env := append(os.Environ(), "HAYWARD_STATE_DIR="+state)
-	ready, w, err := os.Pipe()
+	return all, nil
+}
+
+func spawnCase(s *setting) ([]Figure, error) { return s.spawnOverFloor(s.plain, 5.0) }
+
+func spawnAlwaysCase(s *setting) ([]Figure, error) { return s.spawnOverFloor(s.always, 6.5) }
+
+func (s *setting) spawnOverFloor(open func() (*instance, error), bound float64) ([]Figure, error) {
+	floor, err := s.floor()
 	if err != nil {
 		return nil, err
 	}
-	defer ready.Close()
-	b.daemon = exec.CommandContext(ctx, program, append([]string{"serve", "--ready-fd", "3", "--log-level", "error"}, serveFlags...)...)
-	b.daemon.Cancel = func() error { return b.daemon.Process.Signal(os.Interrupt) }
-	b.daemon.Env, b.daemon.Stderr, b.daemon.ExtraFiles = env, os.Stderr, []*os.File{w}
-	err = b.daemon.Start()
-	w.Close() // it is the daemon's now
+	b, err := open()
 	if err != nil {
-		return nil, fmt.Errorf("start the daemon: %w", err)
+		return nil, err
 	}
-	if _, err := ready.Read(make([]byte, 1)); err != nil {
-		return nil, fmt.Errorf("the daemon is not ready: %w", err)
-	}
-	p, err := paths.FromEnvironment(func(name string) string {
-		if name == "HAYWARD_STATE_DIR" {
-			return state
-		}
-		return os.Getenv(name)
+	return list(func() (Figure, error) {
+		return s.take("spawn of /bin/true to its end", emptyFloor, bound, b.spawn("workspace"), floor.run)
 	})
+}
+
+func profileCase(s *setting) ([]Figure, error) {
+	b, err := s.plain()
 	if err != nil {
 		return nil, err
 	}
-	b.c, err = client.Connect(ctx, client.Options{Socket: p.ClientSocket(), TokenFile: p.ClientToken()})
-	return b, err
+	return list(
+		func() (Figure, error) {
+			return s.take("spawn with profile workspace", "spawn with profile off", 1.6, b.spawn("workspace"), b.spawn("off"))
+		},
+		func() (Figure, error) {
+			return s.take("spawn with profile strict", "spawn with profile off", 0, b.spawn("strict"), b.spawn("off"))
+		},
+	)
 }
 
-func (b *bench) buildEmpty() error {
-	source := filepath.Join(b.dir, "empty.go")
-	b.empty = filepath.Join(b.dir, "empty")
-	if err := os.WriteFile(source, []byte(emptyProgram), 0o600); err != nil {
-		return err
-	}
-	out, err := exec.CommandContext(b.ctx, "go", "build", "-o", b.empty, source).CombinedOutput()
+func queryCase(s *setting) ([]Figure, error) {
+	b, err := s.plain()
 	if err != nil {
-		return fmt.Errorf("build the empty program: %w: %s", err, out)
+		return nil, err
 	}
-	return nil
-}
-
-func (b *bench) close() error {
-	var errs []error
-	if b.c != nil {
-		errs = append(errs, b.c.Close())
-	}
-	if b.daemon != nil && b.daemon.Process != nil {
-		errs = append(errs, b.daemon.Process.Signal(os.Interrupt), b.daemon.Wait())
-	}
-	return errors.Join(append(errs, os.RemoveAll(b.dir))...)
-}
-
-// spawn takes /bin/true from the request to its end, as told to the client.
-func (b *bench) spawn(profile string) measure {
-	return func() (time.Duration, error) {
-		began := time.Now()
-		reply, err := b.c.Spawn(b.ctx, events.Spawn{
-			ParentSessionID: "bench", Command: []string{"/bin/true"}, Cwd: b.work, Workspace: b.work, Sandbox: profile,
-		})
-		took := time.Since(began)
-		if err != nil {
-			return took, err
-		}
-		if reply.Value.Status != events.StatusCompleted {
-			return took, fmt.Errorf("%s ended as %s: %w", reply.Value.SubagentID, reply.Value.Status, reply.Value.Error)
-		}
-		return took, reply.Ack(b.ctx)
-	}
-}
-
-// start starts the empty program and waits for it.
-func (b *bench) start() (time.Duration, error) {
-	began := time.Now()
-	p, err := os.StartProcess(b.empty, []string{b.empty}, &os.ProcAttr{Env: []string{}})
+	id, err := b.anEnd()
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
-	_, err = p.Wait()
-	return time.Since(began), err
+	return list(func() (Figure, error) {
+		return s.take("query of one id", "a request that the service framework answers", 2.0, b.query(id), b.ping)
+	})
 }
 
-// query asks for one subagent that has ended.
-func (b *bench) query(id string) measure {
-	return func() (time.Duration, error) {
-		began := time.Now()
-		reply, err := b.c.Query(b.ctx, events.Query{ParentSessionID: "bench", IDs: []string{id}})
-		took := time.Since(began)
-		if err == nil && len(reply.Value.Snapshots) != 1 {
-			err = fmt.Errorf("%s is unknown", id)
-		}
-		return took, err
-	}
-}
-
-// ping asks the service framework of the coordinator for its name: a request on
-// the same connection that reaches neither the drain loop nor the store.
-func (b *bench) ping() (time.Duration, error) {
-	began := time.Now()
-	_, err := b.c.Conn().RequestWithContext(b.ctx, "$SRV.PING.hayward", nil)
-	return time.Since(began), err
-}
-
-// anEnd is the id of a subagent that has ended and was read.
-func (b *bench) anEnd() (string, error) {
-	reply, err := b.c.Spawn(b.ctx, events.Spawn{ParentSessionID: "bench", Command: []string{"/bin/true"}, Cwd: b.work, Workspace: b.work})
+func versionCase(s *setting) ([]Figure, error) {
+	floor, err := s.floor()
 	if err != nil {
-		return "", err
+		return nil, err
 	}
-	return reply.Value.SubagentID, reply.Ack(b.ctx)
+	return list(func() (Figure, error) {
+		return s.take("hayward version", emptyFloor, 0,
+			toEnd(s.opts.program, "version"), floor.run)
+	})
 }

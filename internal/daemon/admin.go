@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"runtime"
 	"strings"
 	"time"
 
@@ -42,6 +43,7 @@ func (a *admin) status(ctx context.Context, data []byte) (any, *events.Error) {
 		Queued:   stats.Queued, Pending: stats.Pending, Active: stats.Active, Completed: stats.Completed, Unread: stats.Unread,
 		Recovered: a.recovered, Damaged: a.damaged,
 		LateReports: a.tracker.late.Load() + stats.LateReports, DroppedMessages: a.dropped(),
+		Goroutines: runtime.NumGoroutine(),
 	}
 	reply.Limits, reply.Origins = a.limits()
 	reply.AtLimit = string(a.coord.Limits().AtLimit)

@@ -133,9 +133,16 @@ func (d *daemon) openState(ctx context.Context) error {
 		return fmt.Errorf("open the run directories: %w", err)
 	}
 	d.onClose(func() { root.Close() })
-	d.store, err = store.Open(ctx, nc, root, d.log.Named("store"), store.WithBackend(d.bus), store.WithWriteTimeout(d.deadlines.Put))
+	options := []store.Option{store.WithBackend(d.bus), store.WithWriteTimeout(d.deadlines.Put)}
+	if !d.opts.SyncAlways {
+		options = append(options, store.WithDeferredSync())
+	}
+	d.store, err = store.Open(ctx, nc, root, d.log.Named("store"), options...)
 	if err != nil {
 		return err
+	}
+	if !d.opts.SyncAlways {
+		d.onClose(d.syncEvery(bus.DefaultSyncInterval, d.store.Sync))
 	}
 	return nil
 }

@@ -17,6 +17,9 @@ import (
 type Process struct {
 	PID    int
 	Parent int
+	// Name is that of the program, or what the process calls itself: at most 15
+	// bytes of anything.
+	Name string
 	// State is the letter of the kernel: R, S, D, T, Z and others.
 	State byte
 	// Start is the start time in clock ticks since boot.
@@ -35,8 +38,9 @@ func Read(pid int) (Process, bool) {
 	}
 	// The name in parentheses may hold anything; what follows the last one is
 	// plain: state, parent, ..., start time as the 20th.
-	fields := bytes.Fields(b[bytes.LastIndexByte(b, ')')+1:])
-	if len(fields) < 20 {
+	open, end := bytes.IndexByte(b, '('), bytes.LastIndexByte(b, ')')
+	fields := bytes.Fields(b[end+1:])
+	if open < 0 || end < open || len(fields) < 20 {
 		return Process{}, false
 	}
 	parent, err := strconv.Atoi(string(fields[1]))
@@ -47,13 +51,13 @@ func Read(pid int) (Process, bool) {
 	if err != nil {
 		return Process{}, false
 	}
-	return Process{PID: pid, Parent: parent, State: fields[0][0], Start: start}, true
+	return Process{PID: pid, Parent: parent, Name: string(b[open+1 : end]), State: fields[0][0], Start: start}, true
 }
 
 // Descendants lists the living processes below root. A zombie is not listed,
 // but its children are.
 func Descendants(root int) ([]Process, error) {
-	pids, err := list()
+	pids, err := List()
 	if err != nil {
 		return nil, err
 	}
@@ -77,11 +81,12 @@ func Descendants(root int) ([]Process, error) {
 
 // Count returns the number of processes that /proc shows.
 func Count() (int, error) {
-	pids, err := list()
+	pids, err := List()
 	return len(pids), err
 }
 
-func list() ([]int, error) {
+// List returns the pids that /proc shows.
+func List() ([]int, error) {
 	dir, err := os.Open("/proc")
 	if err != nil {
 		return nil, fmt.Errorf("list processes: %w", err)
@@ -98,6 +103,23 @@ func list() ([]int, error) {
 		}
 	}
 	return pids, nil
+}
+
+// PSS returns the proportional set size of a process in KiB: its own memory, and
+// its part of what it shares. Reading it stops the process for a moment.
+func PSS(pid int) (int64, error) {
+	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/smaps_rollup")
+	if err != nil {
+		return 0, fmt.Errorf("read the memory of process %d: %w", pid, err)
+	}
+	for line := range bytes.Lines(b) {
+		if rest, ok := bytes.CutPrefix(line, []byte("Pss:")); ok {
+			if kib, err := strconv.ParseInt(string(bytes.TrimSpace(bytes.TrimSuffix(bytes.TrimSpace(rest), []byte("kB")))), 10, 64); err == nil {
+				return kib, nil
+			}
+		}
+	}
+	return 0, fmt.Errorf("read the memory of process %d: it has none", pid)
 }
 
 // Signal sends sig to exactly this process. One that is gone is no error.

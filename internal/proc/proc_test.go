@@ -38,6 +38,7 @@ func TestReadAndSignal(t *testing.T) {
 	p, ok := proc.Read(cmd.Process.Pid)
 	require.True(t, ok)
 	require.Equal(t, os.Getpid(), p.Parent)
+	require.Equal(t, "a) Z 1 (b", p.Name)
 	require.True(t, p.Living())
 	require.NotZero(t, p.Start)
 
@@ -71,6 +72,18 @@ func TestZombiesAreNotLiving(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, living)
 	require.Error(t, cmd.Wait())
+}
+
+func TestPSS(t *testing.T) {
+	kib, err := proc.PSS(os.Getpid())
+	require.NoError(t, err)
+	require.Greater(t, kib, int64(1000), "this program is larger than that")
+
+	cmd := start(t)
+	require.NoError(t, cmd.Process.Kill())
+	require.ErrorContains(t, cmd.Wait(), "killed")
+	_, err = proc.PSS(cmd.Process.Pid)
+	require.Error(t, err)
 }
 
 func TestCount(t *testing.T) {

@@ -46,6 +46,7 @@ type Dir struct {
 	id   string
 	path string
 	dir  *os.File
+	late *deferred // of the root
 }
 
 // Close releases the descriptor.
@@ -57,7 +58,7 @@ func (d *Dir) ID() string { return d.id }
 // Path is the directory's absolute path.
 func (d *Dir) Path() string { return d.path }
 
-// WriteSpec makes the spec durable.
+// WriteSpec makes the spec durable, or lets [Root.Sync] do so.
 func (d *Dir) WriteSpec(s events.Spec) error { return d.write(SpecFile, s, true) }
 
 // ReadSpec reads the spec back.
@@ -67,7 +68,7 @@ func (d *Dir) ReadSpec() (events.Spec, error) {
 	return s, err
 }
 
-// WriteResult makes the terminal record durable.
+// WriteResult makes the terminal record durable, or lets [Root.Sync] do so.
 func (d *Dir) WriteResult(r events.Record) error { return d.write(ResultFile, r, true) }
 
 // ReadResult reads the terminal record back.
@@ -191,15 +192,20 @@ func (d *Dir) write(name string, v any, durable bool) (err error) {
 		return err
 	}
 	_, err = f.Write(append(data, '\n'))
-	if err == nil && durable {
+	now := durable && d.late == nil
+	if err == nil && now {
 		err = f.Sync()
 	}
 	err = errors.Join(err, f.Close())
 	if err == nil {
 		err = unix.Renameat(d.fd(), temp, d.fd(), name)
 	}
-	if err == nil && durable {
+	switch {
+	case err != nil || !durable:
+	case now:
 		err = d.dir.Sync()
+	default:
+		d.late.note(d.id, name)
 	}
 	if err != nil {
 		// On a full disk the half-written file would take what space is left.

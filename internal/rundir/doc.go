@@ -19,7 +19,9 @@
 // # Durability
 //
 // spec.json, result.json and gates are written to a temporary name, synced, renamed,
-// and the directory is synced, so a reader sees all of it or none of it.
+// and the directory is synced, so a reader sees all of it or none of it. Through a
+// handle of [Root.Deferred] the syncs of spec.json and result.json are left to
+// [Root.Sync]: until then they outlive any process, and a power cut may take them.
 // record.json and sandbox.json skip the syncs: they outlive any process, a power
 // cut may take them.
 //

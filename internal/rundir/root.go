@@ -25,6 +25,8 @@ const condemnedPrefix = ".removed-"
 type Root struct {
 	path string
 	dir  *os.File
+	// late is nil unless syncs are deferred.
+	late *deferred
 }
 
 // Open opens the root, and makes it when it is missing.
@@ -62,8 +64,13 @@ func (r Root) Create(id string) (*Dir, error) {
 	if err != nil {
 		return nil, err
 	}
-	// The mode of mkdir is subject to the umask.
-	if err := errors.Join(d.dir.Chmod(0o700), r.dir.Sync()); err != nil {
+	err = d.dir.Chmod(0o700) // that of mkdir is subject to the umask
+	if r.late == nil {
+		err = errors.Join(err, r.dir.Sync())
+	} else {
+		r.late.note(id)
+	}
+	if err != nil {
 		return nil, errors.Join(fmt.Errorf("create run directory %s: %w", id, err), d.Close())
 	}
 	return d, nil
@@ -79,7 +86,7 @@ func (r Root) Open(id string) (*Dir, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open run directory %s: %w", id, err)
 	}
-	return &Dir{id: id, path: filepath.Join(r.path, id), dir: dir}, nil
+	return &Dir{id: id, path: filepath.Join(r.path, id), dir: dir, late: r.late}, nil
 }
 
 // List returns the ids that have a run directory, sorted.

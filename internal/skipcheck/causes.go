@@ -42,6 +42,8 @@ var causes = []cause{
 	}},
 	// A test finds this out by trying it outside of a sandbox; so it is believed.
 	{regexp.MustCompile(`needs the (int80|x32) ABI`), func([]string) bool { return true }},
+	// A long proof, which has to be asked for.
+	{regexp.MustCompile(`needs the variable ([A-Z_]+)`), func(g []string) bool { return os.Getenv(g[0]) == "" }},
 	{regexp.MustCompile(`needs the program ([A-Za-z0-9_.+-]+)`), func(g []string) bool {
 		_, err := exec.LookPath(g[0])
 		return err != nil

@@ -13,18 +13,28 @@ import (
 )
 
 // BenchmarkPut measures the three writes of one subagent: accepted, running and
-// ended.
+// ended; with syncs at each write, and with syncs left to a timer.
 func BenchmarkPut(b *testing.B) {
+	b.Run("sync always", func(b *testing.B) { benchmarkPut(b, true) })
+	b.Run("sync interval", func(b *testing.B) { benchmarkPut(b, false) })
+}
+
+func benchmarkPut(b *testing.B, always bool) {
 	dir, ctx := b.TempDir(), context.Background()
-	server, err := bus.Start(ctx, bus.Options{StoreDir: filepath.Join(dir, "jetstream")})
+	server, err := bus.Start(ctx, bus.Options{StoreDir: filepath.Join(dir, "jetstream"), SyncAlways: always})
 	require.NoError(b, err)
 	nc, err := server.Conn("store")
 	require.NoError(b, err)
 	root, err := rundir.Open(filepath.Join(dir, "subagents"))
 	require.NoError(b, err)
-	s, err := Open(ctx, nc, root, nil)
+	var options []Option
+	if !always {
+		options = append(options, WithDeferredSync())
+	}
+	s, err := Open(ctx, nc, root, nil, options...)
 	require.NoError(b, err)
 	b.Cleanup(func() {
+		require.NoError(b, s.Sync())
 		require.NoError(b, server.Shutdown(ctx))
 		require.NoError(b, root.Close())
 	})
@@ -40,4 +50,43 @@ func BenchmarkPut(b *testing.B) {
 			}
 		}
 	}
+}
+
+// BenchmarkLoad measures a start with finished records, and what it is measured
+// against: the bucket alone, read and decoded.
+func BenchmarkLoad(b *testing.B) {
+	const records = 5000
+	dir, ctx := b.TempDir(), context.Background()
+	server, err := bus.Start(ctx, bus.Options{StoreDir: filepath.Join(dir, "jetstream")})
+	require.NoError(b, err)
+	nc, err := server.Conn("store")
+	require.NoError(b, err)
+	root, err := rundir.Open(filepath.Join(dir, "subagents"))
+	require.NoError(b, err)
+	s, err := Open(ctx, nc, root, nil, WithDeferredSync())
+	require.NoError(b, err)
+	b.Cleanup(func() {
+		require.NoError(b, server.Shutdown(ctx))
+		require.NoError(b, root.Close())
+	})
+	for range records {
+		a := newSubagent().active().completed()
+		_, err := s.Put(ctx, coordinator.Put{Record: a.record, Spec: &a.spec})
+		require.NoError(b, err)
+	}
+	b.Run("both witnesses", func(b *testing.B) {
+		for b.Loop() {
+			loaded, err := s.Load(ctx)
+			require.NoError(b, err)
+			require.Len(b, loaded.Records, records)
+			require.Empty(b, loaded.Recovered)
+		}
+	})
+	b.Run("bucket alone", func(b *testing.B) {
+		for b.Loop() {
+			all, _, err := s.entries(ctx)
+			require.NoError(b, err)
+			require.Len(b, all, records)
+		}
+	})
 }

@@ -10,6 +10,10 @@
 // process is in record.json as well, so that a child whose record is lost is
 // adopted and not started twice.
 //
+// Both survive the end of any process at once. A power cut may take what the last
+// syncs were before: with [WithDeferredSync] whoever owns the store calls
+// [Store.Sync] as often as the server syncs the bucket.
+//
 // # Second writers
 //
 // Every put names the revision that it replaces. Another revision there is a

@@ -4,11 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"hash/maphash"
+	"runtime"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
 	"go.uber.org/zap"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/hayward-dev/hayward/coordinator"
 	"github.com/hayward-dev/hayward/events"
@@ -28,10 +32,15 @@ type Loaded struct {
 	Damaged []string
 }
 
+// sumSeed is that of the sums that are compared within one process.
+var sumSeed = maphash.MakeSeed()
+
 // entry is a key of the bucket.
 type entry struct {
 	record   events.Record
 	revision uint64
+	// sum is that of the value, under the seed of all sums.
+	sum uint64
 	// err says why record is not to be used.
 	err error
 }
@@ -66,26 +75,50 @@ func (s *Store) Load(ctx context.Context) (Loaded, error) {
 	for _, err := range torn {
 		loaded.Damaged = append(loaded.Damaged, err.Error())
 	}
-	for _, id := range slices.Compact(ids) {
-		if err := ctx.Err(); err != nil {
-			return Loaded{}, fmt.Errorf("load store: %w", err)
-		}
-		c := comparison{store: s, id: id, entry: bucket[id], log: s.log.With(zap.String("id", id))}
-		found, err := c.reconcile(ctx)
-		if err != nil {
-			return Loaded{}, fmt.Errorf("load store: %w", err)
-		}
-		if found {
+	compared, err := s.compareAll(ctx, slices.Compact(ids), bucket)
+	if err != nil {
+		return Loaded{}, fmt.Errorf("load store: %w", err)
+	}
+	for i := range compared {
+		c := &compared[i]
+		if c.found {
 			loaded.Records = append(loaded.Records, c.stored)
 		}
 		if c.recovered {
-			loaded.Recovered = append(loaded.Recovered, id)
+			loaded.Recovered = append(loaded.Recovered, c.id)
 		}
 		if c.damaged {
-			loaded.Damaged = append(loaded.Damaged, id)
+			loaded.Damaged = append(loaded.Damaged, c.id)
 		}
 	}
 	return loaded, nil
+}
+
+// compareAll compares the witnesses of each id, several ids at once: most of it is
+// waiting for the file system.
+func (s *Store) compareAll(ctx context.Context, ids []string, bucket map[string]*entry) ([]comparison, error) {
+	all := make([]comparison, len(ids))
+	var next atomic.Int64
+	workers, ctx := errgroup.WithContext(ctx)
+	for range min(2*runtime.GOMAXPROCS(0), len(ids)) {
+		workers.Go(func() error {
+			for {
+				i := int(next.Add(1)) - 1
+				if i >= len(ids) {
+					return nil
+				}
+				if err := ctx.Err(); err != nil {
+					return err
+				}
+				c := &all[i]
+				*c = comparison{store: s, id: ids[i], entry: bucket[ids[i]], log: s.log}
+				if err := c.compare(ctx); err != nil {
+					return err
+				}
+			}
+		})
+	}
+	return all, workers.Wait()
 }
 
 // entries reads the whole bucket. marks are ids that were deleted long ago.
@@ -120,7 +153,7 @@ func (s *Store) entries(ctx context.Context) (_ map[string]*entry, marks []strin
 }
 
 func decode(kv jetstream.KeyValueEntry) *entry {
-	e := &entry{revision: kv.Revision()}
+	e := &entry{revision: kv.Revision(), sum: maphash.Bytes(sumSeed, kv.Value())}
 	if e.err = events.DecodeRecord(kv.Value(), &e.record); e.err == nil && e.record.ID != kv.Key() {
 		e.err = fmt.Errorf("the record names id %q", e.record.ID)
 	}

@@ -51,6 +51,10 @@ type Option func(*Store)
 // a write runs into its deadline, and only a restart helps.
 func WithBackend(b Backend) Option { return func(s *Store) { s.backend = b } }
 
+// WithDeferredSync leaves the syncs of run directories to [Store.Sync], as a server
+// without SyncAlways leaves those of the bucket to a timer.
+func WithDeferredSync() Option { return func(s *Store) { s.root = s.root.Deferred() } }
+
 // WithWriteTimeout bounds a write to the bucket or the feed.
 func WithWriteTimeout(d time.Duration) Option { return func(s *Store) { s.timeout = d } }
 
@@ -111,6 +115,9 @@ func Open(ctx context.Context, nc *nats.Conn, root rundir.Root, log *zap.Logger,
 	}
 	return s, nil
 }
+
+// Sync makes durable in the run directories what was put before.
+func (s *Store) Sync() error { return s.root.Sync() }
 
 func (s *Store) openBucket(ctx context.Context) (fresh bool, err error) {
 	s.kv, err = s.js.KeyValue(ctx, events.Bucket)

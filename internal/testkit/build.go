@@ -20,6 +20,8 @@ var (
 	child = build{pkg: module + "/cmd/hayward-child", variable: "HAYWARD_TESTKIT_CHILD"}
 	bare  = build{pkg: module + "/internal/testkit/bare", variable: "HAYWARD_TESTKIT_BARE"}
 
+	census = build{pkg: module + "/internal/census", variable: "HAYWARD_TESTKIT_CENSUS"}
+
 	program  = build{pkg: module + "/cmd/hayward", variable: "HAYWARD_TESTKIT_PROGRAM", embed: &child}
 	crashing = build{
 		pkg: module + "/cmd/hayward", variable: "HAYWARD_TESTKIT_CRASHPOINTS", embed: &child,
@@ -52,6 +54,13 @@ func ProgramWithCrashpoints(t testing.TB) string {
 func BareChild(t testing.TB) string {
 	t.Helper()
 	return bare.path(t)
+}
+
+// Census returns the path of the program that counts the processes of a state
+// directory from outside.
+func Census(t testing.TB) string {
+	t.Helper()
+	return census.path(t)
 }
 
 // build makes a binary once in each test process.
