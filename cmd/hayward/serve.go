@@ -38,7 +38,8 @@ Each flag but --idle is a key of the configuration as well, see: hayward config
 show. What is in force, and where it comes from, says: hayward doctor.`,
 		Example: `  hayward serve
   hayward serve --max-per-session 8 --max-total 64
-  hayward serve --tcp 127.0.0.1:4222 --handover`,
+  hayward serve --tcp 127.0.0.1:4222 --handover
+  hayward serve --metrics :9464 --tracing http://127.0.0.1:4318`,
 		Args: cobra.NoArgs,
 		RunE: a.verb(func(ctx context.Context, cmd *cobra.Command, _ []string) error { return a.serve(ctx, cmd, f) }),
 	}
@@ -128,6 +129,9 @@ func (a *app) serveUntil(ctx context.Context, cmd *cobra.Command, f serveFlags, 
 	o.Idle, o.TCP, o.Handover = f.idle, a.settings.String(config.DaemonTCP), a.settings.Bool(config.DaemonHandover)
 	if f.onDemand {
 		o.Idle = a.settings.Duration(config.DaemonIdle)
+	}
+	if err := a.observability(&o, f.onDemand); err != nil {
+		return err
 	}
 	o.Log = newLog(a.stderr, level)
 	for _, w := range a.settings.Warnings() {

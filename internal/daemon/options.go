@@ -9,6 +9,7 @@ import (
 	"github.com/hayward-dev/hayward/events"
 	"github.com/hayward-dev/hayward/internal/deadlines"
 	"github.com/hayward-dev/hayward/internal/paths"
+	"github.com/hayward-dev/hayward/internal/tracing"
 )
 
 // Options configure one daemon. Zero values mean the documented defaults.
@@ -21,6 +22,10 @@ type Options struct {
 	Idle time.Duration
 	// TCP is host:port of an additional listener. Empty: none.
 	TCP string
+	// Metrics is where metrics are to be read: see [metrics.Listen]. Empty: nowhere.
+	Metrics string
+	// Tracing is where spans go, if it is enabled.
+	Tracing tracing.Config
 	// Limits bound what runs and what waits.
 	Limits coordinator.Limits
 	// Retention bounds what is kept of finished subagents.
