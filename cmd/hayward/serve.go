@@ -9,7 +9,6 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
-	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 
 	"github.com/hayward-dev/hayward/config"
@@ -150,12 +149,4 @@ func (a *app) serveUntil(ctx context.Context, cmd *cobra.Command, f serveFlags, 
 	defer leave()
 	defer context.AfterFunc(ctx, leave)()
 	return runDaemon(plain, o)
-}
-
-// newLog logs to w, one line for each entry.
-func newLog(w io.Writer, level zapcore.Level) *zap.Logger {
-	config := zap.NewProductionEncoderConfig()
-	config.EncodeTime = zapcore.TimeEncoderOfLayout(time.RFC3339Nano)
-	config.EncodeLevel = zapcore.CapitalLevelEncoder
-	return zap.New(zapcore.NewCore(zapcore.NewConsoleEncoder(config), zapcore.Lock(zapcore.AddSync(w)), level))
 }

@@ -237,7 +237,7 @@ func (d *daemon) wire() error {
 		return err
 	}
 	for _, name := range append(loaded.Damaged, loaded.Recovered...) {
-		d.log.Warn("record damaged or recovered", zap.String("what", name))
+		d.log.Warn("record damaged or recovered", zap.String(map[bool]string{true: "id", false: "what"}[events.ValidID(name)], name))
 	}
 	for _, s := range loaded.Records {
 		if s.Record.Live() && s.Record.Process == nil {

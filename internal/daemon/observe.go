@@ -45,7 +45,7 @@ func (d *daemon) prepareObserved() error {
 	o.instruments = newInstruments(d.opts.Version, time.Now())
 	o.stages = &stages{
 		Journal: d.store, wrote: o.instruments.wrote,
-		watchers: []func(step){o.instruments.durable, o.traces.durable}, live: make(map[string]progress),
+		watchers: []func(step){o.instruments.durable, o.traces.durable, logSteps(d.log.Named("subagents"))}, live: make(map[string]progress),
 	}
 	return nil
 }

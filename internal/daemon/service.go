@@ -85,12 +85,7 @@ func (s *service) start() error {
 	if err := s.addServices(); err != nil {
 		return err
 	}
-	s.acks, err = s.nc.Subscribe(events.AckPrefix+".*", func(m *nats.Msg) {
-		if err := s.coord.Ack(m.Subject[len(events.AckPrefix)+1:]); err != nil {
-			s.log.Warn("acknowledgement not taken, the end stays unread", zap.Error(err))
-		}
-		crashpoint.Hit(crashpoint.AckTaken)
-	})
+	s.acks, err = s.nc.Subscribe(events.AckPrefix+".*", func(m *nats.Msg) { s.onAck(m.Subject[len(events.AckPrefix)+1:]) })
 	if err != nil {
 		return events.Errorf(events.CodeInternal, events.LayerCoordinator, "subscribe to acknowledgements: %w", err)
 	}
@@ -135,6 +130,19 @@ func (s *service) addServices() error {
 		}
 	}
 	return nil
+}
+
+// onAck takes the acknowledgement of a reply. One that comes after the daemon was
+// told to leave is no fault: the next one hands the completion out again.
+func (s *service) onAck(token string) {
+	if err := s.coord.Ack(token); err != nil {
+		level := zap.WarnLevel
+		if err.Code == events.CodeShuttingDown {
+			level = zap.InfoLevel
+		}
+		s.log.Log(level, "acknowledgement not taken, the end stays unread", zap.Error(err))
+	}
+	crashpoint.Hit(crashpoint.AckTaken)
 }
 
 // onEvent decodes, submits and returns; the coordinator answers.

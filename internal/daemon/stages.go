@@ -5,6 +5,8 @@ import (
 	"sync"
 	"time"
 
+	"go.uber.org/zap"
+
 	"github.com/hayward-dev/hayward/coordinator"
 	"github.com/hayward-dev/hayward/events"
 )
@@ -82,4 +84,26 @@ func (s *stages) step(r *events.Record, first bool) step {
 	// A record that was read does not change any more.
 	st.read = !r.Live() && r.ReadAt != nil
 	return st
+}
+
+// logSteps is a watcher that logs what becomes of each subagent, for who asks for
+// the debug level.
+func logSteps(log *zap.Logger) func(step) {
+	return func(s step) {
+		for _, told := range []struct {
+			is   bool
+			what string
+		}{{s.accepted, "accepted"}, {s.started, "started"}, {s.ended, "ended"}, {s.read, "read"}} {
+			entry := log.Check(zap.DebugLevel, told.what)
+			if !told.is || entry == nil {
+				continue
+			}
+			r := s.record
+			fields := []zap.Field{zap.String("id", r.ID), zap.String("session", r.ParentSessionID), zap.Int("run", r.Run)}
+			if s.ended {
+				fields = append(fields, zap.String("status", string(r.Status)), zap.String("reason", string(r.Reason)))
+			}
+			entry.Write(fields...)
+		}
+	}
 }
