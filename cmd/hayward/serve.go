@@ -144,6 +144,7 @@ func (a *app) serveUntil(ctx context.Context, cmd *cobra.Command, f serveFlags, 
 		_, _ = io.WriteString(ready, readyLine)
 		_ = ready.Close()
 	}
+	tellManager(&o)
 	// A signal is the ordinary end of a daemon, so it is not told why.
 	plain, leave := context.WithCancel(context.WithoutCancel(ctx))
 	defer leave()

@@ -63,6 +63,8 @@ type daemon struct {
 	observed observed
 	left     coordinator.Restore
 	handover bool
+	// stopped tells that Options.Stopping was called.
+	stopped bool
 }
 
 // open takes everything up to, and without, the clients' socket.

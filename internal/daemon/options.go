@@ -46,6 +46,12 @@ type Options struct {
 	// Handover leaves children running when Run's context ends.
 	Handover bool
 	Log      *zap.Logger
-	// Ready is called once clients can connect.
-	Ready func()
+	// Ready is called once clients can connect, Stopping when the daemon begins to
+	// leave. Either may be nil.
+	Ready, Stopping func()
+	// Watchdog is how long a service manager waits for a sign of life, 0 for ever.
+	// Alive gives the sign, with a line for people; it is called well within that
+	// time, and only when the drain loop has turned.
+	Watchdog time.Duration
+	Alive    func(status string)
 }
