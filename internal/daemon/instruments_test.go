@@ -15,6 +15,8 @@ import (
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
 	"github.com/stretchr/testify/require"
+	"go.uber.org/zap"
+	logged "go.uber.org/zap/zaptest/observer"
 
 	"github.com/hayward-dev/hayward/coordinator"
 	"github.com/hayward-dev/hayward/events"
@@ -89,6 +91,23 @@ func TestEveryStepIsToldOnce(t *testing.T) {
 	_, err := s.Put(t.Context(), put(queued, 0))
 	require.Error(t, err)
 	require.Equal(t, 1, failed)
+}
+
+func TestStepsAreLoggedWithTheirSubagent(t *testing.T) {
+	core, said := logged.New(zap.DebugLevel)
+	r := &events.Record{ID: "a", ParentSessionID: "work", Run: 1, Status: events.StatusFailed, Reason: events.ReasonExit}
+	logSteps(zap.New(core))(step{record: r, started: true, ended: true})
+	about := map[string]any{"id": "a", "session": "work", "run": int64(1)}
+	require.Equal(t, 2, said.Len())
+	require.Equal(t, "started", said.All()[0].Message)
+	require.Subset(t, said.All()[0].ContextMap(), about)
+	require.Equal(t, "ended", said.All()[1].Message)
+	require.Subset(t, said.All()[1].ContextMap(), about)
+	require.Equal(t, "exit", said.All()[1].ContextMap()["reason"])
+
+	core, said = logged.New(zap.InfoLevel)
+	logSteps(zap.New(core))(step{record: r, started: true})
+	require.Zero(t, said.Len())
 }
 
 // gather reads the instruments with Prometheus's own library.
