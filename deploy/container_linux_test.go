@@ -29,7 +29,7 @@ func TestMain(m *testing.M) {
 	if os.Getenv(underFilter) != "" {
 		becomeUnderFilter()
 	}
-	os.Exit(m.Run())
+	testkit.LeakCheck(m)
 }
 
 // profile is a seccomp profile as container engines read it.

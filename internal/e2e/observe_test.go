@@ -171,7 +171,9 @@ func TestOneSpawnsWholeStory(t *testing.T) {
 		require.Equal(t, "workspace", about["hayward.sandbox.profile"])
 		require.Equal(t, fmt.Sprintf("00-%s-%s-01 vendor=x\n", trace, spans["hayward.run"].SpanID()), u.run("logs", id).stdout,
 			"the command's own spans go below its run")
-		u.followFeed(id)
+		if u.uid == os.Getuid() { // it is built, which once is enough
+			u.followFeed(id)
+		}
 	})
 }
 
