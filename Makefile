@@ -16,7 +16,18 @@ export GOFLAGS := $(strip $(GOFLAGS) -buildvcs=false)
 tags   := -tags netgo,osusergo
 static := -trimpath $(tags) -ldflags '-s -w -linkmode external -extldflags "-static" -X main.version=$(VERSION)'
 child  := internal/childbin/bin/hayward-child
-dist   := dist/hayward-$(VERSION)-$(shell uname -s | tr A-Z a-z)-$(shell uname -m)
+
+# A distribution for ARCH, of Go's names. For another one than this machine's:
+# its cross-compiler, and where pkg-config finds its static libseccomp.
+HOST_ARCH := $(shell $(GO) env GOHOSTARCH)
+ARCH      ?= $(HOST_ARCH)
+triple    := $(patsubst amd64,x86_64,$(patsubst arm64,aarch64,$(ARCH)))-linux-gnu
+ifneq ($(ARCH),$(HOST_ARCH))
+cross     := CC=$(triple)-gcc PKG_CONFIG_LIBDIR=/usr/lib/$(triple)/pkgconfig
+endif
+dist      := dist/hayward-$(VERSION)-linux-$(ARCH)
+# Of the commit, so that the same commit makes the same bytes.
+when      := $(shell git log -1 --format=%ct 2>/dev/null || echo 0)
 
 .PHONY: help setup build child run test test-user check bench bench-go load-proof soak lint fmt dist generate clean
 
@@ -73,13 +84,17 @@ fmt: setup ## format the sources
 generate: setup ## regenerate the JSON schemas and docs/contract.md from package events
 	$(GO) generate ./...
 
-dist: build ## pack the binary, shell completions, man pages and the license
-	rm -rf '$(dist)' && mkdir -p '$(dist)/completions' '$(dist)/man'
-	cp bin/hayward LICENSE README.md CHANGELOG.md '$(dist)/'
+dist: build ## pack the program for ARCH with completions, man pages, units and the license; the same bytes for the same commit
+	rm -rf '$(dist)' && mkdir -p '$(dist)/completions' '$(dist)/man' '$(dist)/deploy'
+	GOARCH=$(ARCH) $(cross) $(GO) build $(static) -o '$(dist).child' ./cmd/hayward-child
+	printf '{"Replace":{"%s":"%s"}}\n' '$(CURDIR)/$(child)' '$(CURDIR)/$(dist).child' > '$(dist).overlay'
+	GOARCH=$(ARCH) $(cross) $(GO) build $(static) -overlay '$(dist).overlay' -o '$(dist)/hayward' ./cmd/hayward
+	cp LICENSE README.md CHANGELOG.md '$(dist)/'
+	cp deploy/*.service deploy/Containerfile deploy/image.sh deploy/seccomp.json '$(dist)/deploy/'
 	for shell in bash zsh fish; do bin/hayward completion $$shell > "$(dist)/completions/hayward.$$shell" || exit 1; done
-	$(GO) run -tags netgo,osusergo,man ./cmd/hayward man '$(dist)/man'
-	tar -C dist --owner=0 --group=0 --sort=name -czf '$(dist).tar.gz' '$(notdir $(dist))'
-	rm -rf '$(dist)'
+	SOURCE_DATE_EPOCH=$(when) $(GO) run -tags netgo,osusergo,man ./cmd/hayward man '$(dist)/man'
+	tar -C dist --owner=0 --group=0 --numeric-owner --mode=go-w,a+rX --sort=name --mtime=@$(when) -cf - '$(notdir $(dist))' | gzip -n9 > '$(dist).tar.gz'
+	rm -rf '$(dist)' '$(dist).child' '$(dist).overlay'
 	@echo '$(dist).tar.gz'
 
 clean: ## remove what was built

@@ -86,7 +86,7 @@ func (c *Client) attempt(ctx context.Context, q call) (*nats.Msg, error) {
 	}
 	// It fails only when the connection is closed, and then it is gone anyway.
 	defer func() { _ = sub.Unsubscribe() }()
-	if err := c.nc.PublishRequest(q.subject, inbox, q.body); err != nil {
+	if err := c.nc.PublishMsg(c.request(ctx, q, inbox)); err != nil {
 		return nil, c.sendError(q.subject, err)
 	}
 

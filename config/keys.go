@@ -3,6 +3,8 @@ package config
 import (
 	"fmt"
 	"net"
+	"net/url"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
@@ -63,6 +65,10 @@ var (
 		About: "whether subagents go on when the daemon is ended by a signal, for the next daemon to take over"}
 	DaemonLogLevel = &Key{Name: "daemon.log_level", Kind: KindString, Scope: ScopeDaemon, Default: "info", Flag: "log-level", Verbs: "serve",
 		Values: []string{"debug", "info", "warn", "error"}, About: "the least important lines of the daemon's log"}
+	MetricsListen = &Key{Name: "metrics.listen", Kind: KindString, Scope: ScopeDaemon, Flag: "metrics", Verbs: "serve", check: metricsAddress,
+		About: "where Prometheus reads metrics: HOST:PORT, without HOST on this machine only, or unix:PATH; none: nowhere"}
+	TracingEndpoint = &Key{Name: "tracing.endpoint", Kind: KindString, Scope: ScopeDaemon, Flag: "tracing", Verbs: "serve", check: collector,
+		About: "URL of an OTLP collector that takes traces, such as http://127.0.0.1:4318; none: OTEL_EXPORTER_OTLP_ENDPOINT of `serve`, else no traces"}
 	BusSync = &Key{Name: "bus.sync", Kind: KindString, Scope: ScopeDaemon, Default: SyncInterval, Flag: "sync-always", Verbs: "serve",
 		Values: []string{SyncInterval, SyncAlways}, About: "when records reach the disk: once a second, so that a power cut may lose the last second, or always"}
 )
@@ -91,7 +97,7 @@ var Keys = append([]*Key{
 	Session, SandboxProfile, SandboxBestEffort, SpawnMaxRuntime, SpawnIdleTimeout, SpawnMaxMemory, SpawnIsolation,
 	LimitPerSession, LimitTotal, LimitQueue, LimitDepth, LimitPerType, AtLimit, LimitMemory,
 	KeepFinished, KeepFor,
-	DaemonIdle, DaemonTCP, DaemonHandover, DaemonLogLevel, BusSync,
+	DaemonIdle, DaemonTCP, DaemonHandover, DaemonLogLevel, MetricsListen, TracingEndpoint, BusSync,
 }, Deadlines...)
 
 // Find returns the key of a name, or nil.
@@ -132,6 +138,23 @@ func duration(v any) error {
 func memory(v any) error {
 	if n := v.(size); n != 0 && (n < events.MinMemoryBytes || n > events.MaxMemoryBytes) {
 		return fmt.Errorf("%s is neither 0 nor between %s and %s", n, size(events.MinMemoryBytes), size(events.MaxMemoryBytes))
+	}
+	return nil
+}
+
+func metricsAddress(v any) error {
+	if path, unix := strings.CutPrefix(v.(string), "unix:"); unix {
+		if !filepath.IsAbs(path) {
+			return fmt.Errorf("%q is not an absolute path", path)
+		}
+		return nil
+	}
+	return hostPort(v)
+}
+
+func collector(v any) error {
+	if u, err := url.Parse(v.(string)); v != "" && (err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https")) {
+		return fmt.Errorf("%q is not an http or https URL", v)
 	}
 	return nil
 }

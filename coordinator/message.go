@@ -13,6 +13,9 @@ type (
 		Caller    Caller
 		Event     events.SubagentEvent
 		Responder Responder
+		// Trace is where a spawned subagent stands in a distributed trace, nil for in
+		// none.
+		Trace *events.Trace
 
 		// digest is that of the spawn, made outside the loop.
 		digest string

@@ -139,6 +139,21 @@ func slotKey(m Effect) string {
 	return ""
 }
 
+// about names in the log whom an effect is for.
+func about(m Effect) []zap.Field {
+	switch m := m.(type) {
+	case Persist:
+		return []zap.Field{zap.String("id", m.Record.ID), zap.String("session", m.Record.ParentSessionID)}
+	case Forget:
+		return []zap.Field{zap.String("id", m.ID)}
+	case PersistGate:
+		return []zap.Field{zap.String("session", m.Gate.Session), zap.String("prompt", m.Gate.Prompt)}
+	case ForgetGate:
+		return []zap.Field{zap.String("session", m.Session), zap.String("prompt", m.Prompt)}
+	}
+	return nil
+}
+
 // gateSlot is no id: an id holds no blank.
 func gateSlot(session, prompt string) string { return "gate " + session + " " + prompt }
 
@@ -247,7 +262,7 @@ func (p *persister) failed(s *slot, r putResult) {
 	if err.Code == events.CodeStoreConflict {
 		p.conflict = true
 	}
-	p.log.Warn("make durable", zap.String("what", s.key), zap.Error(err))
+	p.log.Warn("make durable", append(about(r.did), zap.Error(err))...)
 	if m, removal := r.did.(Forget); removal {
 		p.report(Forgotten{ID: m.ID, Err: err})
 		p.next(s)

@@ -68,7 +68,7 @@ func (p *publisher) publish(ctx context.Context, e events.FeedEvent) bool {
 		if err == nil {
 			return true
 		}
-		log := p.log.With(zap.String("id", e.SubagentID), zap.Uint64("seq", e.Seq), zap.Error(err))
+		log := p.log.With(zap.String("id", e.SubagentID), zap.String("session", e.Session), zap.Uint64("seq", e.Seq), zap.Error(err))
 		if ctx.Err() != nil || p.in.depth() >= maxFeed {
 			p.dropped.Add(1)
 			log.Error("a feed event was dropped")

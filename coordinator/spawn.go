@@ -16,6 +16,7 @@ import (
 func (s *State) spawn(m Request, req events.Spawn) {
 	spec, err := s.resolveSpawn(m.Caller, req)
 	if err == nil {
+		spec.Trace = m.Trace
 		err = s.admissible(spec)
 	}
 	if err != nil {
@@ -155,7 +156,7 @@ func (s *State) create(spec *events.Spec, digest string) *subagent {
 		Labels: req.Labels, CommandLine: commandLine(req.Command),
 		Cwd: req.Cwd, Workspace: req.Workspace, Isolation: req.Isolation,
 		SpecDigest: digest, Background: req.RunInBackground,
-		CreatedAt: spec.CreatedAt, MaxRuntimeMS: *req.MaxRuntimeMS,
+		CreatedAt: spec.CreatedAt, MaxRuntimeMS: *req.MaxRuntimeMS, Trace: spec.Trace,
 	}
 	if req.MaxMemoryBytes != nil {
 		e.rec.MaxMemoryBytes = *req.MaxMemoryBytes

@@ -121,6 +121,8 @@ type Spec struct {
 	// ParentID is the subagent that asked, empty for clients.
 	ParentID  string    `json:"parent_id,omitempty"`
 	CreatedAt time.Time `json:"created_at"`
+	// Trace is where it stands in a distributed trace.
+	Trace *Trace `json:"trace,omitempty"`
 }
 
 // Record is the durable state of one subagent: one key in the bucket
@@ -175,6 +177,8 @@ type Record struct {
 	Sandbox *SandboxReport `json:"sandbox,omitempty"`
 	// TokenHash is the SHA-256, in hex, of the child's bus credential.
 	TokenHash string `json:"token_hash,omitempty"`
+	// Trace is where it stands in a distributed trace.
+	Trace *Trace `json:"trace,omitempty"`
 	// TempDir is the subagent's own TMPDIR, removed at its end.
 	TempDir    string  `json:"temp_dir,omitempty"`
 	Exit       *Exit   `json:"exit,omitempty"`

@@ -81,5 +81,12 @@ func ChildIDOf(subject string) (id string, ok bool) {
 // token minted by the coordinator follows.
 const AckPrefix = SubjectPrefix + ".ack"
 
+// The request headers of W3C Trace Context: the span that a request belongs to. A
+// command finds its own in the variables TRACEPARENT and TRACESTATE.
+const (
+	HeaderTraceParent = "traceparent" // the span
+	HeaderTraceState  = "tracestate"  // what vendors add to it
+)
+
 // HeaderAck names the reply header that carries the acknowledgement subject.
 const HeaderAck = "Hayward-Ack"

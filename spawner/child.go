@@ -60,7 +60,7 @@ func newChild(s *Spawner, spec events.Spec) *child {
 	return &child{
 		s:    s,
 		spec: spec,
-		log:  s.cfg.Log.With(zap.String("id", spec.ID), zap.Int("run", spec.Run)),
+		log:  s.cfg.Log.With(zap.String("id", spec.ID), zap.String("session", spec.Request.ParentSessionID), zap.Int("run", spec.Run)),
 		mail: mailbox{released: make(chan struct{}), stops: make(chan struct{}, 1)},
 	}
 }

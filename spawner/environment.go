@@ -34,6 +34,12 @@ func (c *child) environment() []string {
 	env["HAYWARD_SUBAGENT_ID"] = c.spec.ID
 	env["HAYWARD_SANDBOX_PROFILE"] = c.plan.Profile().Name()
 	env["HAYWARD_SANDBOX_NETWORK"] = string(c.plan.Network)
+	if t := c.spec.Trace; t != nil && env["TRACEPARENT"] == "" {
+		env["TRACEPARENT"] = t.Child
+		if t.State != "" {
+			env["TRACESTATE"] = t.State
+		}
+	}
 	for name, id := range c.spec.Request.Inputs {
 		env["HAYWARD_INPUT_"+name] = c.inputPath(name, id)
 	}

@@ -8,8 +8,6 @@ import (
 	"path/filepath"
 	"time"
 
-	"go.uber.org/zap"
-
 	"github.com/hayward-dev/hayward/client"
 	"github.com/hayward-dev/hayward/events"
 	"github.com/hayward-dev/hayward/internal/paths"
@@ -94,7 +92,7 @@ func (a *app) connectInProcess(ctx context.Context) (*connection, error) {
 
 	o := a.daemonOptions()
 	ready, ended := make(chan struct{}), make(chan error, 1)
-	o.Paths, o.Log, o.Ready = p, newLog(a.stderr, zap.WarnLevel), func() { close(ready) }
+	o.Paths, o.Log, o.Ready = p, a.inProcessLog(), func() { close(ready) }
 	daemonCtx, leave := context.WithCancel(context.WithoutCancel(ctx))
 	go func() { ended <- runDaemon(daemonCtx, o) }()
 	// stop ends the daemon, unless it has ended by itself with an error.

@@ -60,7 +60,7 @@ func (a *app) rootCommand() *cobra.Command {
 			a.withSettings(a.outstandingCommand()), a.reportCommand(), a.logsCommand(), a.transcriptCommand(), a.inspectCommand(),
 		},
 		groupOwner: {
-			a.sandboxCommand(), a.serveCommand(), a.shutdownCommand(), a.configCommand(), a.doctorCommand(), a.loadCommand(),
+			a.sandboxCommand(), a.serveCommand(), a.shutdownCommand(), a.configCommand(), a.doctorCommand(), a.serviceCommand(), a.loadCommand(),
 			a.completionCommand(), a.versionCommand(),
 		},
 	} {

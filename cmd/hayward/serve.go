@@ -9,7 +9,6 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
-	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 
 	"github.com/hayward-dev/hayward/config"
@@ -38,7 +37,8 @@ Each flag but --idle is a key of the configuration as well, see: hayward config
 show. What is in force, and where it comes from, says: hayward doctor.`,
 		Example: `  hayward serve
   hayward serve --max-per-session 8 --max-total 64
-  hayward serve --tcp 127.0.0.1:4222 --handover`,
+  hayward serve --tcp 127.0.0.1:4222 --handover
+  hayward serve --metrics :9464 --tracing http://127.0.0.1:4318`,
 		Args: cobra.NoArgs,
 		RunE: a.verb(func(ctx context.Context, cmd *cobra.Command, _ []string) error { return a.serve(ctx, cmd, f) }),
 	}
@@ -129,6 +129,9 @@ func (a *app) serveUntil(ctx context.Context, cmd *cobra.Command, f serveFlags, 
 	if f.onDemand {
 		o.Idle = a.settings.Duration(config.DaemonIdle)
 	}
+	if err := a.observability(&o, f.onDemand); err != nil {
+		return err
+	}
 	o.Log = newLog(a.stderr, level)
 	for _, w := range a.settings.Warnings() {
 		o.Log.Warn(w)
@@ -141,17 +144,10 @@ func (a *app) serveUntil(ctx context.Context, cmd *cobra.Command, f serveFlags, 
 		_, _ = io.WriteString(ready, readyLine)
 		_ = ready.Close()
 	}
+	tellManager(&o)
 	// A signal is the ordinary end of a daemon, so it is not told why.
 	plain, leave := context.WithCancel(context.WithoutCancel(ctx))
 	defer leave()
 	defer context.AfterFunc(ctx, leave)()
 	return runDaemon(plain, o)
-}
-
-// newLog logs to w, one line for each entry.
-func newLog(w io.Writer, level zapcore.Level) *zap.Logger {
-	config := zap.NewProductionEncoderConfig()
-	config.EncodeTime = zapcore.TimeEncoderOfLayout(time.RFC3339Nano)
-	config.EncodeLevel = zapcore.CapitalLevelEncoder
-	return zap.New(zapcore.NewCore(zapcore.NewConsoleEncoder(config), zapcore.Lock(zapcore.AddSync(w)), level))
 }

@@ -42,7 +42,7 @@ func Find(controller string) (Parent, error) {
 	if err != nil {
 		return Parent{}, err
 	}
-	p := Parent{Dir: filepath.Join(root, own), V2: v2}
+	p := Parent{Dir: filepath.Join(root, around(own, v2)), V2: v2}
 	if err := unix.Access(p.Dir, unix.W_OK); err != nil {
 		return Parent{}, fmt.Errorf("%w: make groups in %s: %w", ErrNone, p.Dir, err)
 	}
@@ -52,6 +52,19 @@ func Find(controller string) (Parent, error) {
 		}
 	}
 	return p, nil
+}
+
+// Subgroup is the group in which the units of deploy put the daemon by itself, so
+// that the one around it, which is delegated, may lend controllers of v2.
+const Subgroup = "daemon"
+
+// around is the group to make others in: a process's own, or the one around the
+// daemon's subgroup.
+func around(own string, v2 bool) string {
+	if dir, name := filepath.Split(own); v2 && name == Subgroup && strings.HasSuffix(dir, ".service/") {
+		return filepath.Clean(dir)
+	}
+	return own
 }
 
 // offer makes sure that groups below p have a controller of v2. The kernel

@@ -27,6 +27,14 @@ func find(t *testing.T, controller string) Parent {
 	return p
 }
 
+func TestGroupsGoAroundTheDaemonOfAService(t *testing.T) {
+	const unit = "/user.slice/user-1000.slice/user@1000.service/app.slice/hayward.service"
+	require.Equal(t, unit, around(unit+"/"+Subgroup, true))
+	require.Equal(t, unit, around(unit, true))
+	require.Equal(t, unit+"/"+Subgroup, around(unit+"/"+Subgroup, false), "a group of v1 lends in any case")
+	require.Equal(t, "/user.slice/daemon", around("/user.slice/daemon", true), "that is nobody's unit")
+}
+
 func within(t *testing.T) context.Context {
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	t.Cleanup(cancel)

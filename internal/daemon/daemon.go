@@ -21,6 +21,7 @@ import (
 	"github.com/hayward-dev/hayward/internal/rundir"
 	"github.com/hayward-dev/hayward/internal/store"
 	"github.com/hayward-dev/hayward/internal/tempdir"
+	"github.com/hayward-dev/hayward/internal/tracing"
 	"github.com/hayward-dev/hayward/sandbox"
 	"github.com/hayward-dev/hayward/spawner"
 )
@@ -59,8 +60,11 @@ type daemon struct {
 	coord    *coordinator.Coordinator
 	spawner  *spawner.Spawner
 	service  *service
+	observed observed
 	left     coordinator.Restore
 	handover bool
+	// stopped tells that Options.Stopping was called.
+	stopped bool
 }
 
 // open takes everything up to, and without, the clients' socket.
@@ -209,13 +213,16 @@ func (d *daemon) wire() error {
 		home = u.HomeDir
 	}
 
+	if err := d.prepareObserved(); err != nil {
+		return err
+	}
 	track := newTracker(d.deadlines.HeartbeatLost, d.log.Named("tracker"))
 	control := controller{nc}
 	f := &files{root: root, tracker: track, control: control, ask: d.ask}
 	f.lookup = func(ctx context.Context, session, ref string) (events.Record, *events.Error) {
 		return d.coord.Lookup(ctx, session, ref)
 	}
-	obs := &observer{tracker: track}
+	obs := &observer{tracker: track, traces: d.observed.traces}
 	d.spawner = spawner.New(spawner.Config{
 		Root: root, ChildBinary: binary, Bus: busDir, BusPath: p.Bus(),
 		Hidden:    []string{p.State, p.Runtime},
@@ -230,7 +237,7 @@ func (d *daemon) wire() error {
 		Limits: d.opts.Limits, Retention: d.opts.Retention, StartDeadline: d.deadlines.Start, Grace: d.deadlines.Grace, KillProof: d.deadlines.KillProof,
 		MaxRuntime: d.deadlines.Run, MaxMemory: d.opts.MaxMemory, PutDeadline: d.deadlines.Put, AckDeadline: d.deadlines.Lease, CancelReply: d.deadlines.CancelReply,
 	}, coordinator.Deps{
-		Journal: d.store, Spawner: d.spawner, Publisher: publisher{d.store, track}, Files: f, Log: d.log.Named("coordinator"),
+		Journal: d.observed.stages, Spawner: releases{d.spawner, d.observed.traces}, Publisher: publisher{d.store, track}, Files: f, Log: d.log.Named("coordinator"),
 	})
 	obs.Coordinator = d.coord
 
@@ -239,7 +246,7 @@ func (d *daemon) wire() error {
 		return err
 	}
 	for _, name := range append(loaded.Damaged, loaded.Recovered...) {
-		d.log.Warn("record damaged or recovered", zap.String("what", name))
+		d.log.Warn("record damaged or recovered", zap.String(map[bool]string{true: "id", false: "what"}[events.ValidID(name)], name))
 	}
 	for _, s := range loaded.Records {
 		if s.Record.Live() && s.Record.Process == nil {
@@ -253,6 +260,7 @@ func (d *daemon) wire() error {
 	if err := track.subscribe(nc); err != nil {
 		return fmt.Errorf("subscribe to the children: %w", err)
 	}
+	d.observed.stages.restore(loaded.Records)
 	d.sweepBinaries(binary, loaded.Records)
 	d.left = coordinator.Restore{Stored: loaded.Records, Gates: loaded.Gates}
 	d.service = newService(nc, d.coord, f, &admin{
@@ -261,7 +269,7 @@ func (d *daemon) wire() error {
 		leave: func(handover bool) { d.handover = handover; d.leave(ErrShutdown) },
 	}, d.bus.Interested, d.log.Named("service"))
 	d.service.profiles = p.Profiles()
-	return nil
+	return d.observe(d.ctx, track)
 }
 
 // ask puts an event to the coordinator as a client would.
@@ -291,11 +299,13 @@ func (c responseChannel) Answer(a coordinator.Answer) { c <- a }
 type observer struct {
 	*coordinator.Coordinator
 	tracker *tracker
+	traces  *traces
 }
 
 // Forked implements [spawner.Observer].
 func (o *observer) Forked(id string, run int, fork events.Fork) {
 	o.tracker.begin(id)
+	o.traces.mark(id, func(m *tracing.Marks, now time.Time) { m.Forked = now })
 	o.Coordinator.Forked(id, run, fork)
 }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/hayward-dev/hayward/events"
 	"github.com/hayward-dev/hayward/internal/deadlines"
 	"github.com/hayward-dev/hayward/internal/paths"
+	"github.com/hayward-dev/hayward/internal/tracing"
 )
 
 // Options configure one daemon. Zero values mean the documented defaults.
@@ -21,6 +22,10 @@ type Options struct {
 	Idle time.Duration
 	// TCP is host:port of an additional listener. Empty: none.
 	TCP string
+	// Metrics is where metrics are to be read: see [metrics.Listen]. Empty: nowhere.
+	Metrics string
+	// Tracing is where spans go, if it is enabled.
+	Tracing tracing.Config
 	// Limits bound what runs and what waits.
 	Limits coordinator.Limits
 	// Retention bounds what is kept of finished subagents.
@@ -41,6 +46,12 @@ type Options struct {
 	// Handover leaves children running when Run's context ends.
 	Handover bool
 	Log      *zap.Logger
-	// Ready is called once clients can connect.
-	Ready func()
+	// Ready is called once clients can connect, Stopping when the daemon begins to
+	// leave. Either may be nil.
+	Ready, Stopping func()
+	// Watchdog is how long a service manager waits for a sign of life, 0 for ever.
+	// Alive gives the sign, with a line for people; it is called well within that
+	// time, and only when the drain loop has turned.
+	Watchdog time.Duration
+	Alive    func(status string)
 }

@@ -30,16 +30,19 @@ type replier struct {
 // carried out and answered to nobody; one that no client may receive on is
 // refused, or a request could make us write where its sender may not.
 func (r replier) to(subject string) (responder, bool) {
-	return responder{r, subject}, subject == "" || bus.ReplyAllowed(bus.ClientUser, subject)
+	return responder{replier: r, subject: subject}, subject == "" || bus.ReplyAllowed(bus.ClientUser, subject)
 }
 
 type responder struct {
 	replier
 	subject string
+	// asked counts the answer.
+	asked *asked
 }
 
 // Answer implements [coordinator.Responder].
 func (r responder) Answer(a coordinator.Answer) {
+	r.asked.answered(a)
 	if r.subject == "" {
 		return
 	}

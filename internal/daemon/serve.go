@@ -32,8 +32,11 @@ func (d *daemon) serve(ctx context.Context) error {
 		if d.opts.Ready != nil {
 			d.opts.Ready()
 		}
+		fed := d.feedWatchdog()
 		d.log.Info("serving", zap.String("state", d.opts.Paths.State), zap.String("socket", d.opts.Paths.ClientSocket()), zap.Int("pid", os.Getpid()))
 		err = d.wait(ctx, loop)
+		fed()
+		d.stopping()
 	}
 	d.service.stop(context.Cause(d.ctx))
 	stopLoop()
@@ -102,6 +105,7 @@ func (d *daemon) wait(ctx context.Context, loop *loop) error {
 		case <-d.ctx.Done(): // a client's shutdown: it has waited for the children
 			return context.Cause(d.ctx)
 		case <-ctx.Done():
+			d.stopping()
 			d.endChildren()
 			return context.Cause(ctx)
 		case <-look.C:

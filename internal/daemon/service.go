@@ -33,6 +33,9 @@ type service struct {
 	log     *zap.Logger
 	// profiles is the path of the global sandbox.toml.
 	profiles string
+	// instruments count requests; nil counts nothing.
+	instruments *instruments
+	traces      *traces
 
 	// lastUse is when a client last asked for anything, in Unix nanoseconds.
 	lastUse atomic.Int64
@@ -82,12 +85,7 @@ func (s *service) start() error {
 	if err := s.addServices(); err != nil {
 		return err
 	}
-	s.acks, err = s.nc.Subscribe(events.AckPrefix+".*", func(m *nats.Msg) {
-		if err := s.coord.Ack(m.Subject[len(events.AckPrefix)+1:]); err != nil {
-			s.log.Warn("acknowledgement not taken, the end stays unread", zap.Error(err))
-		}
-		crashpoint.Hit(crashpoint.AckTaken)
-	})
+	s.acks, err = s.nc.Subscribe(events.AckPrefix+".*", func(m *nats.Msg) { s.onAck(m.Subject[len(events.AckPrefix)+1:]) })
 	if err != nil {
 		return events.Errorf(events.CodeInternal, events.LayerCoordinator, "subscribe to acknowledgements: %w", err)
 	}
@@ -134,6 +132,19 @@ func (s *service) addServices() error {
 	return nil
 }
 
+// onAck takes the acknowledgement of a reply. One that comes after the daemon was
+// told to leave is no fault: the next one hands the completion out again.
+func (s *service) onAck(token string) {
+	if err := s.coord.Ack(token); err != nil {
+		level := zap.WarnLevel
+		if err.Code == events.CodeShuttingDown {
+			level = zap.InfoLevel
+		}
+		s.log.Log(level, "acknowledgement not taken, the end stays unread", zap.Error(err))
+	}
+	crashpoint.Hit(crashpoint.AckTaken)
+}
+
 // onEvent decodes, submits and returns; the coordinator answers.
 func (s *service) onEvent(kind events.Kind, r micro.Request) {
 	s.lastUse.Store(time.Now().UnixNano())
@@ -142,20 +153,23 @@ func (s *service) onEvent(kind events.Kind, r micro.Request) {
 		s.log.Warn("request with a foreign reply subject dropped", zap.String("event", string(kind)))
 		return
 	}
+	reply.asked = s.instruments.asks(kind)
 	event, err := events.DecodeRequest(kind, r.Data())
 	if err != nil {
 		reply.fail(err)
 		return
 	}
+	reply.asked.of(event)
 	spawn, isSpawn := event.(events.Spawn)
 	if !isSpawn {
-		s.submit(event, reply)
+		s.submit(event, reply, nil)
 		return
 	}
 	if err := s.beginResolving(); err != nil {
 		reply.fail(err)
 		return
 	}
+	traced := s.traces.begin(r.Headers())
 	s.wg.Go(func() {
 		defer func() { <-s.resolving }()
 		if settle := s.admin.opts.Settle; settle != nil {
@@ -173,10 +187,10 @@ func (s *service) onEvent(kind events.Kind, r micro.Request) {
 			return
 		}
 		if spawn.RunInBackground {
-			s.submit(resolved, reply)
+			s.submit(resolved, reply, traced)
 			return
 		}
-		s.submit(resolved, s.callers.watch(reply))
+		s.submit(resolved, s.callers.watch(reply), traced)
 	})
 }
 
@@ -192,11 +206,12 @@ func (s *service) beginResolving() *events.Error {
 	}
 }
 
-func (s *service) submit(event events.SubagentEvent, reply coordinator.Responder) {
+func (s *service) submit(event events.SubagentEvent, reply coordinator.Responder, traced *events.Trace) {
 	err := s.coord.Submit(coordinator.Request{
 		Caller:    coordinator.Caller{Principal: "client"},
 		Event:     event,
 		Responder: reply,
+		Trace:     traced,
 	})
 	if err != nil {
 		reply.Answer(coordinator.Answer{Error: err})

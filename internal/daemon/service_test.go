@@ -1,11 +1,13 @@
 package daemon
 
 import (
+	"context"
 	"strconv"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/zap"
+	logged "go.uber.org/zap/zaptest/observer"
 
 	"github.com/hayward-dev/hayward/coordinator"
 	"github.com/hayward-dev/hayward/events"
@@ -23,4 +25,21 @@ func TestUncheckedSpawnIsBusy(t *testing.T) {
 	require.Equal(t, strconv.Itoa(maxResolving), err.Details["depth"])
 	<-s.resolving
 	require.Nil(t, s.beginResolving())
+}
+
+// An acknowledgement that is too late for a daemon that leaves is not worth a
+// warning; one that a daemon at work does not take is.
+func TestLateAcknowledgement(t *testing.T) {
+	core, said := logged.New(zap.InfoLevel)
+	s := &service{coord: coordinator.New(coordinator.Config{Intake: 1}, coordinator.Deps{}), log: zap.New(core)}
+	s.onAck("taken")
+	require.Zero(t, said.Len())
+	s.onAck("the intake is full")
+	require.Equal(t, zap.WarnLevel, said.All()[0].Level)
+
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	require.NoError(t, s.coord.Run(ended, coordinator.Restore{}))
+	s.onAck("late")
+	require.Equal(t, zap.InfoLevel, said.All()[1].Level)
 }

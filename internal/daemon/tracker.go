@@ -55,7 +55,7 @@ func (t *tracker) subscribe(nc *nats.Conn) error {
 				return
 			}
 			if err := handle(id, m.Data); err != nil {
-				t.log.Warn("report of a child not understood", zap.String("subject", m.Subject), zap.Error(err))
+				t.log.Warn("report of a child not understood", zap.String("id", id), zap.String("subject", m.Subject), zap.Error(err))
 			}
 		})
 		if err != nil {
