@@ -33,6 +33,9 @@ type Git struct {
 	Borrow  []string
 	// Config are further settings, "key=value".
 	Config []string
+	// Home is set to read the configuration of system and user as well, as git does
+	// with that home directory: for git config alone.
+	Home string
 	// ID is the subagent that errors name.
 	ID string
 	// Timeout replaces [GitDeadline].
@@ -83,12 +86,9 @@ var settings = []string{
 func (g Git) environment(extra []string) []string {
 	env := []string{
 		"PATH=" + os.Getenv("PATH"),
-		"HOME=/nonexistent",
 		"LC_ALL=C",
 		"TZ=UTC",
 		"GIT_DIR=" + g.Dir,
-		"GIT_CONFIG_NOSYSTEM=1",
-		"GIT_CONFIG_GLOBAL=/dev/null",
 		"GIT_ATTR_NOSYSTEM=1",
 		"GIT_TERMINAL_PROMPT=0",
 		"GIT_ASKPASS=/bin/false",
@@ -101,6 +101,11 @@ func (g Git) environment(extra []string) []string {
 		"GIT_LITERAL_PATHSPECS=1",
 		"GIT_AUTHOR_NAME=Hayward", "GIT_AUTHOR_EMAIL=hayward@localhost",
 		"GIT_COMMITTER_NAME=Hayward", "GIT_COMMITTER_EMAIL=hayward@localhost",
+	}
+	if g.Home == "" {
+		env = append(env, "HOME=/nonexistent", "GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL=/dev/null")
+	} else {
+		env = append(env, "HOME="+g.Home)
 	}
 	if g.WorkTree != "" {
 		env = append(env, "GIT_WORK_TREE="+g.WorkTree)

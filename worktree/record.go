@@ -57,8 +57,9 @@ type Record struct {
 	Kept []string `json:"kept,omitempty"`
 	// Problem is why the refs of the end do not hold everything.
 	Problem *events.Error `json:"problem,omitempty"`
-	// Excludes are the patterns of the user's own ignore file, as they were.
-	Excludes string `json:"excludes,omitempty"`
+	// Bytes and Files are what the tree took when it was made or saved last.
+	Bytes int64 `json:"bytes,omitzero"`
+	Files int   `json:"files,omitzero"`
 
 	AppliedAt   time.Time `json:"applied_at,omitzero"`
 	DiscardedAt time.Time `json:"discarded_at,omitzero"`
