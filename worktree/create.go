@@ -168,11 +168,7 @@ func (m *maker) make(ctx context.Context) (*Tree, error) {
 func (m *maker) makeDirectory(ctx context.Context) error {
 	err := os.Mkdir(m.dir, 0o700)
 	if errors.Is(err, fs.ErrExist) {
-		// Without a record it was never finished, so nothing ever ran in it.
-		if _, statErr := os.Lstat(filepath.Join(m.dir, recordFile)); !errors.Is(statErr, fs.ErrNotExist) {
-			return fmt.Errorf("%s is there already: %w", m.dir, err)
-		}
-		if err := removeTree(m.root.path, m.req.ID); err != nil {
+		if err := m.clear(ctx); err != nil {
 			return err
 		}
 		err = os.Mkdir(m.dir, 0o700)
@@ -191,9 +187,12 @@ func (m *maker) makeDirectory(ctx context.Context) error {
 		Repository: m.repo.top, GitDir: m.repo.gitDir, CommonDir: m.repo.commonDir,
 		Subdirectory: m.repo.subdirectory, Name: treeName(m.repo.top),
 		BaseCommit: m.repo.head, Branch: m.repo.branch, ObjectFormat: m.repo.format,
-		State: StateLive, CreatedAt: time.Now().UTC(),
+		State: StateMaking, CreatedAt: time.Now().UTC(),
 	}}
 	t := &m.tree
+	if err := m.root.Write(t.Record); err != nil {
+		return err
+	}
 	t.Path = m.root.Tree(t.Record)
 	t.Cwd = filepath.Join(t.Path, t.Subdirectory)
 	t.Closed = []string{m.repo.commonDir, m.repo.gitDir, m.repo.top}
@@ -203,6 +202,19 @@ func (m *maker) makeDirectory(ctx context.Context) error {
 		return err
 	}
 	return os.Mkdir(t.Path, 0o755)
+}
+
+// clear removes what is left of a tree of the same id whose making was cut off:
+// nothing ever ran in it.
+func (m *maker) clear(ctx context.Context) error {
+	rec, err := m.root.Read(m.req.ID)
+	if err == nil && rec.State != StateMaking {
+		return fmt.Errorf("%s is there already", m.dir)
+	}
+	if err := m.root.Undo(ctx, m.req.ID); err != nil {
+		return err
+	}
+	return nil
 }
 
 // treeName is how the directory of a tree of the repository is called.
@@ -231,17 +243,42 @@ func cleanGit(root Root, rec Record, index string) Git {
 // makeGit makes the subagent's own git directory.
 func (m *maker) makeGit(ctx context.Context) error {
 	own := filepath.Join(m.tree.Path, ".git")
-	if err := m.repo.makeOwnGit(own, m.excludes, m.files.own.encode()); err != nil {
+	body := m.files.own.encode()
+	if err := m.repo.makeOwnGit(own, m.excludes, body); err != nil {
 		return err
 	}
 	if err := os.WriteFile(filepath.Join(m.dir, carriedRefs), []byte(m.repo.refList()), 0o600); err != nil {
 		return err
 	}
+	if err := os.WriteFile(filepath.Join(m.dir, firstIndex), []byte(indexSum(body, m.repo.format)), 0o600); err != nil {
+		return err
+	}
 	if err := os.MkdirAll(m.tree.Cwd, 0o755); err != nil {
 		return err
 	}
-	return m.repo.copyTags(ctx, m.clean(""), own)
+	if err := m.repo.copyTags(ctx, m.clean(""), own); err != nil {
+		return err
+	}
+	// The names of the packs made just now are enough to tell them later.
+	packs, err := os.ReadDir(filepath.Join(own, "objects/pack"))
+	if err != nil {
+		return err
+	}
+	for _, p := range packs {
+		path := filepath.Join(m.dir, tagPacks, p.Name())
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, nil, 0o600)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
+
+// firstIndex is the file with the checksum of the index that the subagent began
+// with, tagPacks the directory with the names of the packs.
+const (
+	firstIndex = "index.sum"
+	tagPacks   = "packs"
+)
 
 // carriedRefs is the file that says which refs the subagent began with.
 const carriedRefs = "refs"
@@ -333,6 +370,7 @@ func (m *maker) refer(ctx context.Context, refs map[string]string, trees ...stri
 
 // record makes the tree known.
 func (m *maker) record(context.Context) error {
+	m.tree.State = StateLive
 	m.tree.Bytes, m.tree.Files = m.files.bytes, len(m.files.base.entries)
 	if err := m.root.Write(m.tree.Record); err != nil {
 		return err

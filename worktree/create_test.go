@@ -192,7 +192,11 @@ func TestPlaces(t *testing.T) {
 			u.write("out/x/y", "y\n")
 			return u, filepath.Join(u.dir, "out/x")
 		},
-		"detached": func(t *testing.T) (*user, string) { u := plain(t); u.git("checkout", "-q", "--detach"); return u, u.dir },
+		"detached": func(t *testing.T) (*user, string) {
+			u := plain(t)
+			u.git("checkout", "-q", "--detach")
+			return u, u.dir
+		},
 		"unborn": func(t *testing.T) (*user, string) {
 			u := newUser(t)
 			u.write("a", "a\n")

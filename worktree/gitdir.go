@@ -2,6 +2,7 @@ package worktree
 
 import (
 	"context"
+	"encoding/hex"
 	"os"
 	"path/filepath"
 	"strings"
@@ -95,13 +96,18 @@ func makeGitDir(dir string, files map[string]string) error {
 	return nil
 }
 
-// copyTags gives the subagent's git directory the annotated tags themselves: they
-// are the one kind of object that no commit holds.
+// copyTags gives the subagent's git directory what no commit holds: annotated tags
+// themselves, and what stands for files that are only meant to be added.
 func (r *repository) copyTags(ctx context.Context, clean Git, dir string) error {
 	var in strings.Builder
 	for _, ref := range r.refs {
 		if ref.kind == "tag" {
 			in.WriteString(ref.oid + "\n")
+		}
+	}
+	for i := range r.index.entries {
+		if e := &r.index.entries[i]; e.intentToAdd() {
+			in.WriteString(hex.EncodeToString(e.oid) + "\n")
 		}
 	}
 	if in.Len() == 0 {

@@ -5,6 +5,7 @@ import (
 	"crypto/sha1"
 	"crypto/sha256"
 	"encoding/binary"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"hash"
@@ -322,4 +323,12 @@ func (e *entry) unchanged(st *unix.Stat_t, written time.Time) bool {
 	}
 	touched := time.Unix(st.Mtim.Unix())
 	return touched.Before(written.Add(-margin))
+}
+
+// indexSum is the checksum at the end of an index file.
+func indexSum(body []byte, format string) string {
+	if size := hashOf(format).Size(); len(body) > size {
+		return hex.EncodeToString(body[len(body)-size:])
+	}
+	return ""
 }

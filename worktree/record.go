@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"sort"
 	"time"
 
@@ -17,8 +18,9 @@ import (
 // State is how far a tree's life has come.
 type State string
 
-// The states of a [Record]. A tree that is being made is live already.
+// The states of a [Record].
 const (
+	StateMaking    State = "making"    // it is not complete; with a free lease its making was cut off
 	StateLive      State = "live"      // its subagent runs, or nobody has looked since
 	StateEnded     State = "ended"     // its end is in the refs
 	StateApplied   State = "applied"   // its changes are in the user's working tree
@@ -72,6 +74,7 @@ const (
 	leaseFile  = "lease"
 	gitName    = "git"
 	indexFile  = "base.index"
+	savingFile = "saving"
 	// maxRecord bounds a record that is read.
 	maxRecord = 4 << 20
 )
@@ -137,11 +140,16 @@ func (r Root) Read(id string) (Record, *events.Error) {
 	return rec, nil
 }
 
+// ourNames are those in the directory of a tree that no tree may have.
+var ourNames = []string{
+	gitName, recordFile, leaseFile, indexFile, savingFile, carriedRefs, firstIndex, tagPacks, includedFile, scratchName,
+	"end.index", "staged.index", "include", "include.index",
+}
+
 // validName reports whether a name can be that of a tree: one part of a path that
 // collides with nothing of ours.
 func validName(name string) bool {
-	return name != "" && name != gitName && name != recordFile && name != leaseFile && name != indexFile &&
-		name[0] != '.' && filepath.Base(name) == name
+	return name != "" && name[0] != '.' && filepath.Base(name) == name && !slices.Contains(ourNames, name)
 }
 
 // Write makes a record durable: the old one or the new one is there, never less.
