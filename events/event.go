@@ -68,7 +68,8 @@ type Spawn struct {
 	Workspace string `json:"workspace,omitempty"`
 	// AddDirs are further absolute directories to make writable.
 	AddDirs []string `json:"add_dirs,omitempty"`
-	// Isolation is the file space: "none" (default) or "worktree".
+	// Isolation is the file space: "none" (default) or "worktree". "None",
+	// "Worktree", "work_tree" and "work-tree" are read as these.
 	Isolation string `json:"isolation,omitempty"`
 	// Sandbox is the profile's name. Default: "workspace".
 	Sandbox string `json:"sandbox,omitempty"`

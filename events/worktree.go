@@ -23,3 +23,15 @@ type Worktree struct {
 	// kept then.
 	Problem *Error `json:"problem,omitempty"`
 }
+
+// ParseIsolation returns the canonical form of an isolation, and whether it is
+// one. Nothing at all is [IsolationNone].
+func ParseIsolation(s string) (string, bool) {
+	switch s {
+	case "", IsolationNone, "None":
+		return IsolationNone, true
+	case IsolationWorktree, "Worktree", "work_tree", "work-tree":
+		return IsolationWorktree, true
+	}
+	return s, false
+}

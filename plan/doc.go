@@ -18,7 +18,7 @@
 //	description          for people
 //	cwd, workspace       directories; relative ones are below the plan's own
 //	add_dirs             further directories to make writable
-//	isolation            the file space: none
+//	isolation            the file space: none or worktree
 //	sandbox              the profile
 //	sandbox_best_effort  go on with what the kernel can enforce
 //	max_runtime          such as "90s" or "1h30m"

@@ -63,6 +63,9 @@ type Config struct {
 	// Protected are paths of ours that no child may write.
 	Protected []string
 
+	// Worktrees is for isolation worktree.
+	Worktrees Worktrees
+
 	Credentials Credentials
 	Controller  Controller
 	Observer    Observer

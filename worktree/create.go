@@ -15,6 +15,10 @@ import (
 	"github.com/hayward-dev/hayward/internal/crashpoint"
 )
 
+// CreateDeadline is how long making one tree may take: as long as copying and
+// hashing the largest repositories on a busy machine.
+const CreateDeadline = 5 * time.Minute
+
 // Request is what a tree is to be made from.
 type Request struct {
 	ID      string

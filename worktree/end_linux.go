@@ -173,7 +173,9 @@ func (r Root) End(ctx context.Context, id string, start *events.Worktree) Outcom
 		})
 		crashpoint.Hit(crashpoint.SnapshotRecorded)
 	default:
-		err = rec.Problem
+		if rec.Problem != nil && rec.State == StateEnded { // what ended the try before may be over
+			rec, err = r.saveAndRecord(ctx, rec, func(*Record) {})
+		}
 	}
 	out.Worktree.KeptFor, out.Worktree.Problem, out.Changes = rec.Kept, err, rec.Changes
 	if err == nil && len(rec.Kept) == 0 {

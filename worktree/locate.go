@@ -28,6 +28,13 @@ func refusedAs(reason, format string, args ...any) *events.Error {
 	return events.Errorf(events.CodeRepositoryRefused, events.LayerGate, "worktree: "+format, args...).WithDetail("reason", reason)
 }
 
+// Check refuses a directory of which no tree can be made, as far as that can be
+// seen at once. What needs a longer look is refused by [Root.Create].
+func Check(dir string) *events.Error {
+	_, err := locate(dir)
+	return err
+}
+
 var errSubmodule = errors.New("it is a submodule")
 
 // locate finds the repository whose working tree holds dir, which is canonical.
