@@ -17,7 +17,7 @@ import (
 const (
 	benchFiles = 50_000
 	benchDirs  = 2_500
-	benchPairs = 5
+	benchPairs = 3
 )
 
 // benchRepository is a repository of 50 000 files of 1 to 6 KiB, committed, its
@@ -90,5 +90,38 @@ func BenchmarkCreate(b *testing.B) {
 		b.ReportMetric(ratio, "ratio")
 		b.ReportMetric(our.Seconds(), "s/create")
 		b.ReportMetric(their.Seconds(), "s/worktree-add")
+	}
+}
+
+// BenchmarkSnapshot compares saving a tree with git add -A and git write-tree on a
+// throw-away index that has the stat data of the tree.
+func BenchmarkSnapshot(b *testing.B) {
+	u, root := benchRepository(b), newRoot(b)
+	tree := create(b, root, u.dir)
+	in := inside(b, tree)
+	for i := range 100 {
+		in.write(fmt.Sprintf("d%02d/e%02d/f%05d.txt", i/50, i%50, i), fmt.Sprint("inside ", i, "\n"))
+		in.write(fmt.Sprintf("d%02d/inside%d", i%50, i), "new\n")
+	}
+	index := filepath.Join(b.TempDir(), "index")
+	git := Git{Dir: root.cleanGit(tree.ID), WorkTree: tree.Path, Index: index, Objects: filepath.Join(u.dir, ".git/objects")}
+	for b.Loop() {
+		ratio, our, their := medianRatio(b, func(int) time.Duration {
+			return timed(func() {
+				_, err := root.save(b.Context(), tree.Record)
+				require.NoError(b, err)
+			})
+		}, func(int) time.Duration {
+			body, err := os.ReadFile(root.baseIndex(tree.ID))
+			require.NoError(b, err)
+			require.NoError(b, os.WriteFile(index, body, 0o600))
+			return timed(func() {
+				requireNo(b, git.Run(b.Context(), Call{}, "add", "-A"))
+				requireNo(b, git.Run(b.Context(), Call{}, "write-tree"))
+			})
+		})
+		b.ReportMetric(ratio, "ratio")
+		b.ReportMetric(our.Seconds(), "s/snapshot")
+		b.ReportMetric(their.Seconds(), "s/add-and-write-tree")
 	}
 }

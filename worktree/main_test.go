@@ -57,10 +57,12 @@ func (u *user) try(args ...string) (string, error) {
 	cmd := exec.Command("git", args...)
 	cmd.Dir = u.dir
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=/nonexistent", "LC_ALL=C", "GIT_CONFIG_NOSYSTEM=1"}
-	var both bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &both, &both
-	err := cmd.Run()
-	return strings.TrimSuffix(both.String(), "\n"), err
+	var out, said bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &said
+	if err := cmd.Run(); err != nil {
+		return out.String() + said.String(), err
+	}
+	return strings.TrimSuffix(out.String(), "\n"), nil
 }
 
 // write makes a file with the content, and the directories above it.

@@ -216,7 +216,7 @@ echo c > committed; git add committed; git commit -q -m inside
 echo u > untracked; echo s > secret; chmod 600 secret; printf '\0\377' > binary; ln -s nowhere link; rm gone; echo ready; sleep 1000`)
 		require.True(t, u.eventually(func() bool { return strings.Contains(u.run("logs", id).stdout, "ready") }))
 		u.gitIn(u.work, "gc", "-q", "--prune=now")
-		o := u.run("inspect", "--json", id).object(t)
+		o := u.snapshot(id)
 		child := int(o["process"].(map[string]any)["pid"].(float64))
 		daemon := u.daemonPID()
 		require.NoError(t, syscall.Kill(daemon, syscall.SIGKILL))
