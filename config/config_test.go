@@ -197,7 +197,7 @@ a = 1
 	require.Equal(t, []string{
 		project + ":1: daemon: is a whole number and should be a table: [daemon]",
 		project + ":3: limits.total: belongs to the daemon, which serves all projects; set it in the user's config.toml",
-		file + ":1: sesion: unknown key; there are session, [sandbox], [spawn], [limits], [retention], [daemon], [bus], [deadlines]",
+		file + ":1: sesion: unknown key; there are session, [sandbox], [spawn], [limits], [retention], [worktree], [daemon], [bus], [deadlines]",
 		file + ":3: sandbox.profile: is a whole number and should be a string",
 		file + ":4: sandbox.profil: unknown key; [sandbox] has profile, best_effort",
 		file + ":6: limits.per_session: 0 is less than 1",
@@ -210,7 +210,7 @@ a = 1
 		file + ":14: deadlines.kill_proof: -1s is less than 1ms",
 		file + ":15: deadlines.max_runtime: 10000h0m0s is over a year",
 		file + `:17: bus.sync: "sometimes" is not one of interval, always`,
-		file + ":18: nonsense: unknown key; there are session, [sandbox], [spawn], [limits], [retention], [daemon], [bus], [deadlines]",
+		file + ":18: nonsense: unknown key; there are session, [sandbox], [spawn], [limits], [retention], [worktree], [daemon], [bus], [deadlines]",
 		"$HAYWARD_MAX_RUNTIME: spawn.max_runtime: -1s is less than 1ms",
 	}, p.faults())
 }

@@ -3,6 +3,7 @@ package worktree
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -15,7 +16,7 @@ func TestIndex(t *testing.T) {
 		for _, version := range []string{"2", "3", "4"} {
 			t.Run(format+" "+version, func(t *testing.T) {
 				u := newUser(t, "--object-format="+format)
-				for _, name := range []string{"a", "dir/sub/b", "dir/sub/bb", "dir/c", "long/" + string(make0(300)), "z z\t\"é"} {
+				for _, name := range []string{"a", "dir/sub/b", "dir/sub/bb", "dir/c", "long/" + strings.Repeat("n", 200), "z z\t\"é"} {
 					u.write(name, name)
 				}
 				u.git("config", "core.quotePath", "false")
@@ -30,11 +31,6 @@ func TestIndex(t *testing.T) {
 				require.NoError(t, err)
 				want := u.git("ls-files", "--stage", "--debug")
 				tree, _ := u.try("write-tree")
-				for i := range x.entries {
-					st, err := os.Lstat(filepath.Join(u.dir, x.entries[i].path))
-					require.NoError(t, err)
-					require.NotZero(t, st)
-				}
 				require.NoError(t, os.WriteFile(path, x.encode(), 0o600))
 				require.Equal(t, want, u.git("ls-files", "--stage", "--debug"))
 				again, _ := u.try("write-tree")
@@ -49,14 +45,6 @@ func TestIndex(t *testing.T) {
 			})
 		}
 	}
-}
-
-func make0(n int) []byte {
-	b := make([]byte, n)
-	for i := range b {
-		b[i] = 'n'
-	}
-	return b[:200]
 }
 
 // FuzzIndex: no index makes the reader fail otherwise than with an error.
