@@ -127,6 +127,9 @@ func (c *child) live() {
 // fail undoes a start that forked nothing, or nothing that ran, and tells why.
 func (c *child) fail(err *events.Error) {
 	c.unwind()
+	if c.s.ctx.Err() != nil && !c.takeStop() {
+		return // closing is what made it fail: the next coordinator starts it
+	}
 	end := events.End{Status: events.StatusFailed, Reason: events.ReasonStart, Error: err, At: time.Now().UTC()}
 	switch {
 	case c.takeStop():

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"sort"
+	"strconv"
 	"testing"
 	"time"
 
@@ -15,10 +16,17 @@ import (
 )
 
 const (
-	benchFiles = 50_000
 	benchDirs  = 2_500
 	benchPairs = 3
 )
+
+// benchFiles is how many files the repository has; HAYWARD_BENCH_FILES replaces it.
+var benchFiles = func() int {
+	if n, err := strconv.Atoi(os.Getenv("HAYWARD_BENCH_FILES")); err == nil && n >= benchDirs {
+		return n
+	}
+	return 50_000
+}()
 
 // benchRepository is a repository of 50 000 files of 1 to 6 KiB, committed, its
 // index refreshed, with some uncommitted state.
