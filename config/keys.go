@@ -57,6 +57,17 @@ var (
 	KeepFor = &Key{Name: "retention.age", Kind: KindDuration, Scope: ScopeDaemon, Default: "720h", Flag: "keep-for", Verbs: "serve", Least: int64(time.Second),
 		About: "how long finished subagents are kept once somebody has read them", check: duration}
 
+	WorktreeDir = &Key{Name: "worktree.dir", Kind: KindString, Scope: ScopeDaemon, check: absolute,
+		About: "the directory of the working trees of isolation worktree; without it worktrees in the state directory"}
+	WorktreeSetup = &Key{Name: "worktree.setup", Kind: KindString, Scope: ScopeDaemon,
+		About: "a shell command that runs in each new working tree, inside the sandbox, before the subagent's own; where it fails the subagent does not start"}
+	WorktreeSetupTimeout = &Key{Name: "worktree.setup_timeout", Kind: KindDuration, Scope: ScopeDaemon, Default: "5m", Least: int64(time.Second),
+		About: "how long worktree.setup may run", check: duration}
+	WorktreeMaxCount = &Key{Name: "worktree.max_count", Kind: KindInt, Scope: ScopeDaemon, Default: "500", Least: 1,
+		About: "working trees there may be, those included that are kept after the end; more are refused with code limit"}
+	WorktreeMaxTotal = &Key{Name: "worktree.max_total", Kind: KindSize, Scope: ScopeDaemon, Default: "0",
+		About: "how much the working trees may take together; 0: no bound but the disk"}
+
 	DaemonIdle = &Key{Name: "daemon.idle", Kind: KindDuration, Scope: ScopeDaemon, Default: "15m", Least: int64(time.Second),
 		About: "how long a daemon that a verb started stays without a request and without a live subagent (`serve` itself leaves only with --idle)"}
 	DaemonTCP = &Key{Name: "daemon.tcp", Kind: KindString, Scope: ScopeDaemon, Flag: "tcp", Verbs: "serve",
@@ -97,6 +108,7 @@ var Keys = append([]*Key{
 	Session, SandboxProfile, SandboxBestEffort, SpawnMaxRuntime, SpawnIdleTimeout, SpawnMaxMemory, SpawnIsolation,
 	LimitPerSession, LimitTotal, LimitQueue, LimitDepth, LimitPerType, AtLimit, LimitMemory,
 	KeepFinished, KeepFor,
+	WorktreeDir, WorktreeSetup, WorktreeSetupTimeout, WorktreeMaxCount, WorktreeMaxTotal,
 	DaemonIdle, DaemonTCP, DaemonHandover, DaemonLogLevel, MetricsListen, TracingEndpoint, BusSync,
 }, Deadlines...)
 
@@ -155,6 +167,13 @@ func metricsAddress(v any) error {
 func collector(v any) error {
 	if u, err := url.Parse(v.(string)); v != "" && (err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https")) {
 		return fmt.Errorf("%q is not an http or https URL", v)
+	}
+	return nil
+}
+
+func absolute(v any) error {
+	if s := v.(string); !filepath.IsAbs(s) {
+		return fmt.Errorf("%q is not an absolute path", s)
 	}
 	return nil
 }

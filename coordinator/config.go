@@ -81,8 +81,10 @@ type Config struct {
 	// runs, Grace the time between SIGTERM and SIGKILL, KillProof the time from
 	// SIGKILL to the proof that nothing is left.
 	StartDeadline time.Duration
-	Grace         time.Duration
-	KillProof     time.Duration
+	// WorktreeDeadline is added to it for a child with a working tree of its own.
+	WorktreeDeadline time.Duration
+	Grace            time.Duration
+	KillProof        time.Duration
 	// PutDeadline bounds one write of a record, and FlushDeadline what is written,
 	// published and answered after the loop ended.
 	PutDeadline   time.Duration

@@ -1,6 +1,8 @@
 package coordinator
 
 import (
+	"time"
+
 	"github.com/hayward-dev/hayward/events"
 )
 
@@ -14,12 +16,20 @@ func (s *State) proceed(e *subagent) {
 	switch {
 	case !e.asked:
 		e.asked = true
-		e.startTimer = s.timers.arm(&timer{at: s.now.Add(s.cfg.StartDeadline), kind: timerStart, e: e})
+		e.startTimer = s.timers.arm(&timer{at: s.now.Add(s.startDeadline(e)), kind: timerStart, e: e})
 		s.emit(StartChild{Spec: e.spec})
 	case !e.released && e.durable.Process != nil:
 		e.released = true
 		s.emit(ReleaseChild{ID: e.id})
 	}
+}
+
+// startDeadline is how long the start of e may take.
+func (s *State) startDeadline(e *subagent) time.Duration {
+	if e.rec.Isolation == events.IsolationWorktree {
+		return s.cfg.StartDeadline + s.cfg.WorktreeDeadline
+	}
+	return s.cfg.StartDeadline
 }
 
 // child returns the subagent whose current run is meant, or nil, which counts as
@@ -46,6 +56,7 @@ func (s *State) forked(m Forked) {
 	r := s.change(e)
 	process := m.Fork.Process
 	r.Process, r.TokenHash, r.TempDir = &process, m.Fork.TokenHash, m.Fork.TempDir
+	r.Worktree = m.Fork.Worktree
 }
 
 // started makes a released child active. One that was told to stop stays as it
@@ -98,7 +109,7 @@ func (s *State) ended(m Ended) {
 // did not let go. The next child is asked for once that is durable.
 func (s *State) startAgain(e *subagent) {
 	r := s.change(e)
-	r.Process, r.TokenHash, r.TempDir = nil, "", ""
+	r.Process, r.TokenHash, r.TempDir, r.Worktree = nil, "", "", nil
 	e.asked, e.released = false, false
 	s.disarm(e)
 }
@@ -122,6 +133,9 @@ func (s *State) end(e *subagent, end events.End, why Cause) {
 	r.EndedAt, r.EndOrder = &at, s.ends
 	r.Reason, r.Error, r.Exit = end.Reason, end.Error, end.Exit
 	r.Output, r.StderrTail, r.SandboxHint, r.Quarantined = end.Output, end.StderrTail, end.SandboxHint, end.Quarantined
+	if end.Worktree != nil {
+		r.Worktree, r.Changes = end.Worktree, end.Changes
+	}
 	if end.Status != events.StatusCancelled {
 		r.Actor, r.ExplicitKill = "", false
 	}
@@ -162,7 +176,7 @@ func (s *State) judged(e *subagent, end events.End) events.End {
 		case unwritten && s.storeError != nil:
 			end.Error = notDurable(e, s.storeError)
 		default:
-			end.Error = events.Errorf(events.CodeStartTimeout, events.LayerCoordinator, "subagent %s did not start within %v", e.id, s.cfg.StartDeadline)
+			end.Error = events.Errorf(events.CodeStartTimeout, events.LayerCoordinator, "subagent %s did not start within %v", e.id, s.startDeadline(e))
 		}
 	case events.ReasonDeadline:
 		end.Status = events.StatusFailed

@@ -113,7 +113,7 @@ func Snapshot(r *events.Record, progress *events.Progress, now time.Time) events
 		State: r.State, Status: r.Status, Error: r.Error,
 		CreatedAt: r.CreatedAt, StartedAt: r.StartedAt, EndedAt: r.EndedAt,
 		Exit: r.Exit, StderrTail: r.StderrTail, Quarantined: r.Quarantined, SandboxHint: r.SandboxHint, Sandbox: r.Sandbox,
-		Process: r.Process, Read: r.ReadAt != nil,
+		Process: r.Process, Worktree: r.Worktree, Changes: r.Changes, Read: r.ReadAt != nil,
 	}
 	if r.ResumedFrom != "" {
 		s.ContextSource = "resumed"

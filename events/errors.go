@@ -56,6 +56,10 @@ const (
 	CodeChildCrashed       Code = "child_crashed"          // the supervisor ended without a report
 	CodeNotRunning         Code = "not_running"            // the subagent does not run (any more)
 	CodeForbidden          Code = "forbidden"              // the caller may not ask this
+	CodeNotRepository      Code = "not_a_repository"       // there is no git repository to make a worktree of
+	CodeRepositoryRefused  Code = "repository_refused"     // a worktree cannot hold what the repository has; details name the reason
+	CodeGitFailed          Code = "git_failed"             // git failed; details carry what it said
+	CodeWorktreeFailed     Code = "worktree_failed"        // a step of making or saving a worktree failed
 	CodeTimeout            Code = "timeout"                // the deadline passed first
 	CodeUnreachable        Code = "unreachable"            // no coordinator answers
 	CodeInternal           Code = "internal"               // a fault of the coordinator itself

@@ -71,7 +71,8 @@ type Spawn struct {
 	// Deny are further paths and patterns to put out of reach, as in a sandbox
 	// profile: relative ones are below the workspace, "~/" is the home directory.
 	Deny []string `json:"deny,omitempty"`
-	// Isolation is the file space: "none" (default) or "worktree".
+	// Isolation is the file space: "none" (default) or "worktree". "None",
+	// "Worktree", "work_tree" and "work-tree" are read as these.
 	Isolation string `json:"isolation,omitempty"`
 	// Sandbox is the profile's name. Default: "workspace".
 	Sandbox string `json:"sandbox,omitempty"`

@@ -51,7 +51,7 @@ func genSpawn() *rapid.Generator[Spawn] {
 			Cwd:               maybe(genPath()).Draw(t, "cwd"),
 			Workspace:         maybe(genPath()).Draw(t, "workspace"),
 			AddDirs:           rapid.SliceOfN(genPath(), 0, 4).Draw(t, "add dirs"),
-			Isolation:         rapid.SampledFrom([]string{"", IsolationNone, IsolationWorktree}).Draw(t, "isolation"),
+			Isolation:         rapid.SampledFrom([]string{"", IsolationNone, IsolationWorktree, "None", "Worktree", "work_tree", "work-tree"}).Draw(t, "isolation"),
 			Sandbox:           genWord().Draw(t, "sandbox"),
 			SandboxBestEffort: rapid.Bool().Draw(t, "best effort"),
 			Model:             genWord().Draw(t, "model"),

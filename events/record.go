@@ -190,6 +190,9 @@ type Record struct {
 	Quarantined []string `json:"quarantined,omitempty"`
 	// SandboxHint is set where a failure looks like a denial of the sandbox.
 	SandboxHint *SandboxHint `json:"sandbox_hint,omitempty"`
+	// Worktree is set under isolation worktree, Changes from the end on.
+	Worktree *Worktree `json:"worktree,omitempty"`
+	Changes  *Changes  `json:"changes,omitempty"`
 
 	// ReadAt is when a reader acknowledged the end; nil is unread.
 	ReadAt *time.Time `json:"read_at,omitempty"`
@@ -201,6 +204,8 @@ type Fork struct {
 	Process   Process
 	TokenHash string
 	TempDir   string
+	// Worktree is set under isolation worktree.
+	Worktree *Worktree
 }
 
 // End is how a child ended, said once no process of it is left.
@@ -216,7 +221,10 @@ type End struct {
 	Quarantined []string
 	// SandboxHint is set where the failure looks like a denial of the sandbox.
 	SandboxHint *SandboxHint
-	At          time.Time
+	// Worktree and Changes are set under isolation worktree.
+	Worktree *Worktree
+	Changes  *Changes
+	At       time.Time
 	// NotRun says that an adopted child is known never to have been let go: it
 	// may be started again.
 	NotRun bool
@@ -296,6 +304,9 @@ type Snapshot struct {
 	Quarantined []string `json:"quarantined,omitempty"`
 	// SandboxHint is set where a failure looks like a denial of the sandbox.
 	SandboxHint *SandboxHint `json:"sandbox_hint,omitempty"`
+	// Worktree is set under isolation worktree, Changes from the end on.
+	Worktree *Worktree `json:"worktree,omitempty"`
+	Changes  *Changes  `json:"changes,omitempty"`
 
 	Sandbox  *SandboxReport `json:"sandbox,omitempty"`
 	Process  *Process       `json:"process,omitempty"`

@@ -134,9 +134,7 @@ func (s Spawn) Validate() *Error {
 	f.word("model", s.Model)
 	f.word("persona", s.Persona)
 	f.word("capability_mode", s.CapabilityMode)
-	switch s.Isolation {
-	case "", IsolationNone, IsolationWorktree:
-	default:
+	if _, ok := ParseIsolation(s.Isolation); !ok {
 		f.add(CodeInvalidRequest, "isolation %q is neither none nor worktree", clip(s.Isolation))
 	}
 	f.path("cwd", s.Cwd)

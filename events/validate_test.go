@@ -78,7 +78,7 @@ func TestSpawnValidate(t *testing.T) {
 		{"long model", spawnWith(func(s *Spawn) { s.Model = long }), CodeInvalidRequest, "model"},
 		{"long persona", spawnWith(func(s *Spawn) { s.Persona = long }), CodeInvalidRequest, "persona"},
 		{"long capability mode", spawnWith(func(s *Spawn) { s.CapabilityMode = long }), CodeInvalidRequest, "capability_mode"},
-		{"unknown isolation", spawnWith(func(s *Spawn) { s.Isolation = "Worktree" }), CodeInvalidRequest, `isolation "Worktree"`},
+		{"unknown isolation", spawnWith(func(s *Spawn) { s.Isolation = "sandbox" }), CodeInvalidRequest, `isolation "sandbox"`},
 		{"relative cwd", spawnWith(func(s *Spawn) { s.Cwd = "." }), CodeInvalidRequest, "cwd"},
 		{"NUL in cwd", spawnWith(func(s *Spawn) { s.Cwd = "/a\x00" }), CodeInvalidRequest, "cwd"},
 		{"long cwd", spawnWith(func(s *Spawn) { s.Cwd = "/" + strings.Repeat("d", MaxPathBytes) }), CodeInvalidRequest, "cwd"},

@@ -19,7 +19,7 @@
 //	cwd, workspace       directories; relative ones are below the plan's own
 //	add_dirs             further directories to make writable
 //	deny                 paths and patterns to put out of reach, as in sandbox.toml
-//	isolation            the file space: none
+//	isolation            the file space: none or worktree
 //	sandbox              the profile
 //	sandbox_best_effort  go on with what the kernel can enforce
 //	max_runtime          such as "90s" or "1h30m"

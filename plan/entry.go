@@ -104,15 +104,13 @@ func readSettings(t *table) settings {
 	return s
 }
 
-// readIsolation reads the file space. A worktree is part of the contract but not
-// of this version, and a run that got only halfway would be a poor way to say so.
+// readIsolation reads the file space.
 func readIsolation(t *table) string {
 	s := t.word("isolation")
-	if s == events.IsolationWorktree {
-		t.faults.add(t.key("isolation"), "this version cannot isolate in a worktree; write %q, or leave it out", events.IsolationNone)
-		return s
-	}
 	t.check(t.key("isolation"), events.Spawn{Isolation: s})
+	if canonical, ok := events.ParseIsolation(s); ok && s != "" {
+		return canonical
+	}
 	return s
 }
 

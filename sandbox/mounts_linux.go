@@ -51,6 +51,10 @@ func mountOps(r *roots, sockets []string, pidMax bool) ([]layout.Op, error) {
 		b.add(layout.Op{Kind: layout.OpBindFile, Target: i.target, Value: i.number})
 	}
 	for _, h := range r.seen(r.hidden) {
+		if r.own != "" && within(r.own, h) {
+			b.add(layout.Op{Kind: layout.OpOnly, Target: h, Source: r.own})
+			continue
+		}
 		b.add(layout.Op{Kind: layout.OpMaskDir, Target: h})
 	}
 	b.add(layout.Op{Kind: layout.OpProc, Target: "/proc"})

@@ -64,6 +64,16 @@ type Request struct {
 	MakeHooks bool
 	// Hidden are directories that exist and must be out of reach from inside.
 	Hidden []string
+	// Own is a directory in a hidden one that is the child's own: nothing else of
+	// the hidden one is within reach. It holds a repository of its own, in which the
+	// child may write what git runs. Empty if there is none.
+	Own string
+	// Closed are directories that stay read-only wherever they lie, Original one
+	// that does unless something writable lies in it, and Readable are readable
+	// under every profile.
+	Closed   []string
+	Original string
+	Readable []string
 	// Bus is the directory of the children's socket. On kernels that mediate
 	// connections to sockets by path (Landlock ABI 9) everything else is closed;
 	// empty leaves such connections to the mounts alone.

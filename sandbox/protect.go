@@ -30,7 +30,7 @@ func homes(request string) []string {
 
 // openRepository lets a commit be made in a linked work tree.
 func (out *roots) openRepository() {
-	if out.caps.ClosedWorkspace || !out.caps.Protect {
+	if out.caps.ClosedWorkspace || !out.caps.Protect || out.owns(out.workspace) {
 		return
 	}
 	r, err := findRepository(out.workspace)
@@ -48,7 +48,10 @@ func (out *roots) protect(r Request) *events.Error {
 	if e := out.deny(r); e != nil {
 		return e
 	}
-	closed := slices.Clone(r.Protected)
+	closed := append(slices.Clone(r.Protected), r.Closed...)
+	if r.Original != "" && !slices.ContainsFunc(out.writable, func(t tree) bool { return within(t.path, r.Original) }) {
+		closed = append(closed, r.Original)
+	}
 	if out.caps.Protect {
 		dirs := []string{out.workspace}
 		for _, home := range homes(r.Home) {
@@ -56,7 +59,12 @@ func (out *roots) protect(r Request) *events.Error {
 				dirs = append(dirs, home)
 			}
 		}
-		closed = append(closed, policy.RunLater(dirs, out.caps.AllowWrite)...)
+		for _, path := range policy.RunLater(dirs, out.caps.AllowWrite) {
+			// Nobody outside uses the repository in the child's own directory.
+			if !out.owns(path) || !within(path, filepath.Join(out.own, ".git")) {
+				closed = append(closed, path)
+			}
+		}
 		switch {
 		case out.wide:
 			out.gaps = append(out.gaps, GapNested)

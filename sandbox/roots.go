@@ -41,8 +41,9 @@ type roots struct {
 	// only where not everything is. outermost are the writable ones below no other.
 	readable, writable []tree
 	outermost          []string
-	// hidden are the topmost hidden directories, sorted.
+	// hidden are the topmost hidden directories, sorted; own is what is shown in one.
 	hidden []string
+	own    string
 	// closed are trees in a writable root that stay read-only, denied those that
 	// are out of reach, both topmost and sorted.
 	closed     []string
@@ -139,6 +140,7 @@ func (out *roots) resolveRequest(r Request, profile Profile) *events.Error {
 	out.tempRoot = dir("root of the temporary directories", r.TempRoot)
 	out.cache = dir("cache root", r.CacheRoot)
 	out.bus = dir("bus directory", r.Bus)
+	out.own = dir("own directory", r.Own)
 	cwd := dir("working directory", r.Cwd)
 	if e == nil && r.ChildBinary != "" {
 		_, e = canonicalFile("child binary", r.ChildBinary)
@@ -166,6 +168,9 @@ func (out *roots) resolveRequest(r Request, profile Profile) *events.Error {
 		Workspace: out.workspace, Home: canonicalHome(r.Home), TempDir: out.temp, CacheRoot: out.cache,
 		AddDirs: added, Top: topDirectories(), Path: filepath.SplitList(r.Path),
 	})
+	for _, d := range r.Readable {
+		out.caps.ReadOnly = append(out.caps.ReadOnly, policy.Entry{Path: d, Origin: "repository"})
+	}
 	for _, d := range r.Deny {
 		if err := policy.CheckDeny(d); err != nil {
 			return events.Errorf(events.CodeInvalidRequest, events.LayerGate, "the entry to deny %w", err)
@@ -181,7 +186,7 @@ func (out *roots) resolveRequest(r Request, profile Profile) *events.Error {
 	}
 	for _, w := range append([]string{out.workspace, out.temp, out.cache, cwd}, added...) {
 		for _, h := range out.hidden {
-			if w != "" && within(w, h) {
+			if w != "" && within(w, h) && !out.owns(w) {
 				return refused("%s lies in %s, which no subagent may reach", w, h)
 			}
 		}
@@ -201,7 +206,7 @@ func (out *roots) open(entries []policy.Entry) ([]tree, *events.Error) {
 	for _, m := range x.Matches {
 		hidden := slices.IndexFunc(out.hidden, func(h string) bool { return within(m.Path, h) })
 		switch {
-		case hidden < 0:
+		case hidden < 0 || out.owns(m.Path):
 			trees = append(trees, tree{path: m.Path, dir: m.Info.IsDir(), origin: m.Entry.Origin})
 		case m.Entry.Optional: // it is no loss
 		default:
@@ -210,6 +215,9 @@ func (out *roots) open(entries []policy.Entry) ([]tree, *events.Error) {
 	}
 	return trees, nil
 }
+
+// owns reports whether a path lies in the child's own directory.
+func (out *roots) owns(path string) bool { return out.own != "" && within(path, out.own) }
 
 // topDirectories are the directories directly below /, links to one included.
 func topDirectories() []string {

@@ -30,6 +30,7 @@ func (c *child) liveAdopted() {
 	}
 	c.dir = dir
 	c.onUndo(func() { dir.Close() })
+	c.adoptSpace()
 	if tmp := c.adopted.TempDir; tmp != "" {
 		c.tempDir = tmp
 		c.onUndo(func() { removeTemp(tmp, c.log) })
@@ -49,6 +50,7 @@ func (c *child) liveAdopted() {
 	}
 	// One that was not let go is often still there to be adopted, on its way out.
 	if c.neverRan() {
+		c.space.began = false
 		c.unwind()
 		c.tellEnded(events.End{
 			Status: events.StatusFailed, Reason: events.ReasonCrash, At: time.Now().UTC(), NotRun: true,

@@ -24,6 +24,7 @@ type child struct {
 	adopted *events.Record
 
 	dir     *rundir.Dir
+	space   space
 	plan    *sandbox.Plan
 	tempDir string
 	token   credential
@@ -110,7 +111,7 @@ func (c *child) live() {
 	}
 	crashpoint.Hit(crashpoint.ChildForked)
 	c.s.cfg.Observer.Forked(c.spec.ID, c.spec.Run, events.Fork{
-		Process: c.proc.identity, TokenHash: c.token.hash, TempDir: c.tempDir,
+		Process: c.proc.identity, TokenHash: c.token.hash, TempDir: c.tempDir, Worktree: c.treeOfRecord(),
 	})
 	if !c.awaitRelease() {
 		c.abandon()
@@ -126,6 +127,9 @@ func (c *child) live() {
 // fail undoes a start that forked nothing, or nothing that ran, and tells why.
 func (c *child) fail(err *events.Error) {
 	c.unwind()
+	if c.s.ctx.Err() != nil && !c.takeStop() {
+		return // closing is what made it fail: the next coordinator starts it
+	}
 	end := events.End{Status: events.StatusFailed, Reason: events.ReasonStart, Error: err, At: time.Now().UTC()}
 	switch {
 	case c.takeStop():
@@ -161,6 +165,7 @@ func (c *child) awaitRelease() bool {
 				return false
 			}
 			crashpoint.Hit(crashpoint.ForkRecorded)
+			c.space.began = true
 			if err := c.letRun(); err != nil {
 				c.refusal = events.Errorf(events.CodeStartFailed, events.LayerCoordinator,
 					"start %s: let the child go: %w", c.spec.ID, err)
@@ -239,6 +244,7 @@ func (c *child) letGo() {
 	if c.plan != nil {
 		c.plan.Close()
 	}
+	c.dropLease()
 	c.dir.Close()
 }
 

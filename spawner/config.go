@@ -66,6 +66,8 @@ type Config struct {
 
 	// Audit is the kernel's log of refusals, nil where it is not read.
 	Audit *kernelaudit.Log
+	// Worktrees is for isolation worktree.
+	Worktrees Worktrees
 
 	Credentials Credentials
 	Controller  Controller

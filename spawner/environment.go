@@ -68,7 +68,7 @@ func (c *child) childSpec(prompt string) events.ChildSpec {
 		Token:         c.token.token,
 		Argv:          req.Command,
 		Env:           c.environment(),
-		Cwd:           req.Cwd,
+		Cwd:           c.space.cwd,
 		Prompt:        prompt,
 		Stdin:         req.Stdin,
 		GraceMS:       c.s.cfg.Deadlines.Grace.Milliseconds(),

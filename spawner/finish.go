@@ -40,6 +40,10 @@ func (c *child) finish() {
 		end.Output = &out
 	}
 	crashpoint.Hit(crashpoint.ResultRead)
+	if !c.endSpace(&end) {
+		c.letGo()
+		return
+	}
 	c.unwind()
 	crashpoint.Hit(crashpoint.EndTold)
 	c.tellEnded(end)

@@ -49,6 +49,9 @@ func (c *child) prepare() *events.Error {
 	if err := c.unmoved(); err != nil {
 		return err
 	}
+	if err := c.findSpace(); err != nil {
+		return err
+	}
 	if err := c.makeTempDir(); err != nil {
 		return err
 	}
@@ -61,12 +64,12 @@ func (c *child) prepare() *events.Error {
 	if profilesErr != nil {
 		return profilesErr
 	}
-	plan, planErr := sandbox.Compile(sandbox.Request{
+	confinement := sandbox.Request{
 		Profile:     req.Sandbox,
 		Profiles:    profiles,
 		BestEffort:  req.SandboxBestEffort,
-		Workspace:   req.Workspace,
-		Cwd:         req.Cwd,
+		Workspace:   c.space.workspace,
+		Cwd:         c.space.cwd,
 		Home:        req.Env["HOME"],
 		TempDir:     c.tempDir,
 		TempRoot:    filepath.Dir(c.tempDir),
@@ -80,12 +83,17 @@ func (c *child) prepare() *events.Error {
 		Bus:         c.s.cfg.BusPath,
 		MakeHooks:   true,
 		Inputs:      inputs,
-	}, c.s.cfg.Support)
+	}
+	c.confine(&confinement)
+	plan, planErr := sandbox.Compile(confinement, c.s.cfg.Support)
 	if planErr != nil {
 		return planErr
 	}
 	c.plan = plan
 	c.onUndo(func() { plan.Close() })
+	if err := c.setUp(); err != nil {
+		return err
+	}
 
 	c.token = newCredential()
 	c.s.cfg.Credentials.Grant(c.spec.ID, c.token.hash)
@@ -104,6 +112,7 @@ func (s *Spawner) Clear(id string) {
 		}
 	}
 	s.clearGroups(id)
+	s.clearTree(id)
 }
 
 // makeTempRoot makes the directory of all TMPDIRs where it is missing. Once

@@ -15,6 +15,7 @@ import (
 	"github.com/hayward-dev/hayward/events"
 	"github.com/hayward-dev/hayward/sandbox"
 	"github.com/hayward-dev/hayward/sandbox/policy"
+	"github.com/hayward-dev/hayward/worktree"
 )
 
 // TypeCommand is the subagent type that runs a command as it is.
@@ -41,15 +42,18 @@ func Resolve(ctx context.Context, s events.Spawn, profiles string) (events.Spawn
 	if err := refuseUnboundable(s); err != nil {
 		return s, err
 	}
-	if s.Isolation == "" {
-		s.Isolation = "none"
-	}
+	s.Isolation, _ = events.ParseIsolation(s.Isolation) // validated before
 	if s.Stdin == "" {
 		s.Stdin = events.StdinPrompt
 	}
 	s, _, err := ResolvePlace(s, profiles)
 	if err != nil {
 		return s, err
+	}
+	if s.Isolation == events.IsolationWorktree {
+		if err := worktree.Check(s.Cwd); err != nil {
+			return s, err
+		}
 	}
 	if err := ctx.Err(); err != nil {
 		return s, events.Errorf(events.CodeTimeout, events.LayerWorkspace, "spawn: %w", err)
@@ -105,7 +109,6 @@ func refuseUnsupported(s events.Spawn) *events.Error {
 	for member, set := range map[string]bool{
 		"model": s.Model != "", "persona": s.Persona != "", "capability_mode": s.CapabilityMode != "",
 		"output_schema": len(s.OutputSchema) > 0, "resume_from": s.ResumeFrom != "",
-		"isolation " + s.Isolation: s.Isolation != "" && !strings.EqualFold(s.Isolation, "none"),
 	} {
 		if set {
 			asked = append(asked, member)

@@ -29,7 +29,7 @@ func TestResolveRefuses(t *testing.T) {
 		"command not executable":    {events.Spawn{Command: []string{"./file"}, Cwd: dir}, events.CodeCommandNotExec},
 		"relative PATH is not used": {events.Spawn{Command: []string{"file"}, Cwd: dir, Env: map[string]string{"PATH": "."}}, events.CodeCommandNotFound},
 		"unknown profile":           {events.Spawn{Command: []string{"true"}, Cwd: dir, Sandbox: "fortress"}, events.CodeUnknownProfile},
-		"worktree":                  {events.Spawn{Command: []string{"true"}, Cwd: dir, Isolation: "worktree"}, events.CodeUnsupported},
+		"worktree":                  {events.Spawn{Command: []string{"true"}, Cwd: dir, Isolation: "worktree"}, events.CodeNotRepository},
 		"resume":                    {events.Spawn{Command: []string{"true"}, Cwd: dir, ResumeFrom: "abcd"}, events.CodeUnsupported},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -71,6 +71,7 @@ func (a *app) showInspect(r events.InspectReply) error {
 	d.add("cwd", "%s", s.Cwd)
 	d.add("workspace", "%s", s.Workspace)
 	d.add("isolation", "%s", s.Isolation)
+	d.worktree(s.Worktree, s.Changes)
 	d.add("background", "%s", yesNo(s.Background))
 	d.add("state", "%s", s.State)
 	d.add("status", "%s", s.Status)
@@ -105,6 +106,29 @@ func (a *app) showInspect(r events.InspectReply) error {
 	d.sandbox(s.Sandbox)
 	d.add("directory", "%s", r.Dir)
 	return a.write([]byte(d.b.String()))
+}
+
+// worktree shows a working tree and what was changed in it.
+func (d *details) worktree(w *events.Worktree, c *events.Changes) {
+	if w == nil {
+		return
+	}
+	path := w.Path
+	if !w.Kept {
+		path += " (gone: nothing changed)"
+	}
+	d.add("worktree", "%s", path)
+	d.add("repository", "%s", w.Repository)
+	d.add("base commit", "%s", w.BaseCommit)
+	if c != nil {
+		d.add("changes", "%d files, %d insertions, %d deletions", c.Files, c.Insertions, c.Deletions)
+	}
+	for _, why := range w.KeptFor {
+		d.add("kept for", "%s", why)
+	}
+	if w.Problem != nil {
+		d.add("not saved", "%s", w.Problem.Error())
+	}
 }
 
 func (d *details) sandbox(s *events.SandboxReport) {

@@ -15,6 +15,7 @@ import (
 	"github.com/hayward-dev/hayward/internal/daemon"
 	"github.com/hayward-dev/hayward/internal/deadlines"
 	"github.com/hayward-dev/hayward/sandbox"
+	"github.com/hayward-dev/hayward/worktree"
 )
 
 // trusted reports whether a project's configuration is used. There is no way to
@@ -154,8 +155,12 @@ func (a *app) daemonOptions() daemon.Options {
 			QueueLength: c.Int(config.LimitQueue), Depth: c.Int(config.LimitDepth),
 			PerType: c.Counts(config.LimitPerType), AtLimit: coordinator.AtLimit(c.String(config.AtLimit)),
 		},
-		Retention:  coordinator.Retention{PerSession: c.Int(config.KeepFinished), Age: c.Duration(config.KeepFor)},
-		MaxMemory:  c.Bytes(config.LimitMemory),
+		Retention: coordinator.Retention{PerSession: c.Int(config.KeepFinished), Age: c.Duration(config.KeepFor)},
+		MaxMemory: c.Bytes(config.LimitMemory),
+		Worktrees: daemon.Worktrees{
+			Dir: c.String(config.WorktreeDir), Setup: c.String(config.WorktreeSetup), SetupDeadline: c.Duration(config.WorktreeSetupTimeout),
+			Limits: worktree.Limits{MaxCount: c.Int(config.WorktreeMaxCount), MaxTotal: c.Bytes(config.WorktreeMaxTotal)},
+		},
 		SyncAlways: c.String(config.BusSync) == config.SyncAlways,
 		Origins:    make(map[string]string),
 		Settle:     enforcePins(c),
@@ -210,7 +215,7 @@ func enforcePins(c *config.Config) func(*events.Spawn) *events.Error {
 			s.SandboxBestEffort = c.Bool(k)
 		}
 		if k := config.SpawnIsolation; pinned(k) {
-			if s.Isolation != "" && s.Isolation != c.String(k) {
+			if asked, _ := events.ParseIsolation(s.Isolation); s.Isolation != "" && asked != c.String(k) {
 				return refuse(k)
 			}
 			s.Isolation = c.String(k)

@@ -22,7 +22,7 @@ var limits = map[string]func(*jsonschema.Schema){
 	"Spawn.CapabilityMode":        length(0, events.MaxWord),
 	"Spawn.Cwd":                   length(0, events.MaxPathBytes),
 	"Spawn.Workspace":             length(0, events.MaxPathBytes),
-	"Spawn.Isolation":             values(events.IsolationNone, events.IsolationWorktree),
+	"Spawn.Isolation":             values(events.IsolationNone, events.IsolationWorktree, "None", "Worktree", "work_tree", "work-tree"),
 	"Spawn.Command":               items(0, events.MaxArgv),
 	"Spawn.AddDirs":               items(0, events.MaxAddDirs),
 	"Spawn.Env":                   entries(events.MaxEnv),

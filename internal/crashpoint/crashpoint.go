@@ -29,7 +29,16 @@ const (
 	Condemned     Point = "condemned"      // a run directory is to go, its record is there
 	RecordDeleted Point = "record-deleted" // the record is gone, the run directory is not
 	Purged        Point = "purged"         // both are gone, the loop does not know
+
+	WorktreeReferred Point = "worktree-referred" // the refs of a new working tree are set, it has no record
+	WorktreeMade     Point = "worktree-made"     // a working tree is complete, nothing of the subagent is prepared
+	SnapshotReferred Point = "snapshot-referred" // the refs of a working tree's end are set, its record says live
+	SnapshotRecorded Point = "snapshot-recorded" // the working tree's record says ended, the directory is there
 )
+
+// Worktree lists the points that only a subagent with a working tree passes, in
+// their order.
+var Worktree = []Point{WorktreeReferred, WorktreeMade, SnapshotReferred, SnapshotRecorded}
 
 // Removal lists the points that only a removal passes, in their order.
 var Removal = []Point{Condemned, RecordDeleted, Purged}

@@ -216,6 +216,10 @@ func (d *daemon) wire() error {
 	if err := d.prepareObserved(); err != nil {
 		return err
 	}
+	trees, err := d.openWorktrees()
+	if err != nil {
+		return err
+	}
 	track := newTracker(d.deadlines.HeartbeatLost, d.log.Named("tracker"))
 	control := controller{nc}
 	f := &files{root: root, tracker: track, control: control, ask: d.ask}
@@ -225,16 +229,18 @@ func (d *daemon) wire() error {
 	obs := &observer{tracker: track, traces: d.observed.traces}
 	d.spawner = spawner.New(spawner.Config{
 		Root: root, ChildBinary: binary, Bus: busDir, BusPath: p.Bus(),
-		Hidden:    []string{p.State, p.Runtime},
+		Hidden:    []string{p.State, p.Runtime, trees.Root.Path()},
 		CacheRoot: p.Cache, Support: sandbox.Probe(), Deadlines: d.deadlines,
 		Home: home, TempRoot: temp,
 		Profiles: p.Profiles(), Protected: []string{p.Config},
-		Audit: d.openAudit(), Credentials: d.bus, Controller: control, Observer: obs, Log: d.log.Named("spawner"),
+		Worktrees: trees,
+		Audit:     d.openAudit(), Credentials: d.bus, Controller: control, Observer: obs, Log: d.log.Named("spawner"),
 	})
 	d.onClose(d.spawner.Close)
 
 	d.coord = coordinator.New(coordinator.Config{
-		Limits: d.opts.Limits, Retention: d.opts.Retention, StartDeadline: d.deadlines.Start, Grace: d.deadlines.Grace, KillProof: d.deadlines.KillProof,
+		Limits: d.opts.Limits, Retention: d.opts.Retention, StartDeadline: d.deadlines.Start,
+		WorktreeDeadline: d.opts.Worktrees.worktreeDeadline(), Grace: d.deadlines.Grace, KillProof: d.deadlines.KillProof,
 		MaxRuntime: d.deadlines.Run, MaxMemory: d.opts.MaxMemory, PutDeadline: d.deadlines.Put, AckDeadline: d.deadlines.Lease, CancelReply: d.deadlines.CancelReply,
 	}, coordinator.Deps{
 		Journal: d.observed.stages, Spawner: releases{d.spawner, d.observed.traces}, Publisher: publisher{d.store, track}, Files: f, Log: d.log.Named("coordinator"),

@@ -33,6 +33,8 @@ type Options struct {
 	// MaxMemory bounds the memory, in bytes, of a subagent whose spawn names no
 	// bound. 0: no bound.
 	MaxMemory int64
+	// Worktrees is how isolation worktree is done.
+	Worktrees Worktrees
 	// Deadlines bound the steps of a subagent's life.
 	Deadlines deadlines.Set
 	// Origins tell where Limits and Deadlines come from, by the names that status

@@ -162,7 +162,6 @@ func TestRunMessages(t *testing.T) {
 		code  int
 		says  string
 	}{
-		"worktree":     {"[[subagent]]\nname = \"a\"\nshell = \"true\"\nisolation = \"worktree\"\n", []string{"run", "-"}, 2, "stdin:4: subagent[0].isolation: this version cannot isolate in a worktree"},
 		"no items":     {"\n\n", []string{"run", "--for-each", "-", "--", "true"}, 2, "there are no items"},
 		"no command":   {"a\n", []string{"run", "--for-each", "-"}, 2, "there is no command behind --"},
 		"stray label":  {"", []string{"run", "--label", "a=b", two}, 2, "--label goes with --for-each"},

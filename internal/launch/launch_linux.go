@@ -30,6 +30,9 @@ type Command struct {
 	ChildBinary string
 	// Stdin, Stdout and Stderr are the command's own.
 	Stdin, Stdout, Stderr *os.File
+	// Done ends the command when it is closed. Where it is set, signals to this
+	// process are not passed on.
+	Done <-chan struct{}
 	// Ready is called once the sandbox is applied, before the command is waited
 	// for. It may be nil.
 	Ready func(events.SandboxReport)
@@ -144,7 +147,9 @@ func (r *run) start() error {
 // wait passes signals on, reads what the child says, and waits for its end.
 func (r *run) wait() (events.Exit, error) {
 	signals := make(chan os.Signal, 16)
-	signal.Notify(signals, unix.SIGINT, unix.SIGTERM, unix.SIGHUP, unix.SIGQUIT, unix.SIGUSR1, unix.SIGUSR2, unix.SIGWINCH)
+	if r.command.Done == nil {
+		signal.Notify(signals, unix.SIGINT, unix.SIGTERM, unix.SIGHUP, unix.SIGQUIT, unix.SIGUSR1, unix.SIGUSR2, unix.SIGWINCH)
+	}
 	done := make(chan struct{})
 	var wg sync.WaitGroup
 	wg.Go(func() {
@@ -153,6 +158,9 @@ func (r *run) wait() (events.Exit, error) {
 			case s := <-signals:
 				// It may have ended meanwhile, which is what is waited for.
 				_ = r.process.Signal(s)
+			case <-r.command.Done:
+				_ = r.process.Kill()
+				return
 			case <-done:
 				return
 			}

@@ -92,6 +92,10 @@ func (p Paths) Subagents() string { return filepath.Join(p.State, "subagents") }
 // RunDir is the run directory of one subagent; id must be valid.
 func (p Paths) RunDir(id string) string { return filepath.Join(p.Subagents(), id) }
 
+// Worktrees holds the working trees of subagents, unless the configuration names
+// another place.
+func (p Paths) Worktrees() string { return filepath.Join(p.State, "worktrees") }
+
 // Runs holds one directory for each run of a plan. Clients write it.
 func (p Paths) Runs() string { return filepath.Join(p.State, "runs") }
 

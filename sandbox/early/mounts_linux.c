@@ -106,16 +106,43 @@ int hw_cover(const char *path, unsigned long flags, const char *options)
 	return err;
 }
 
-static const char *last_component(const char *path)
+// make_way makes the directories of the relative path rest below the directory at
+// fd. It closes fd.
+static int make_way(int fd, const char *rest)
 {
-	const char *slash = strrchr(path, '/');
-	return slash ? slash + 1 : path;
+	int err = 0;
+	while (!err && *rest) {
+		char name[256];
+		size_t n = strcspn(rest, "/");
+		if (n == 0 || n >= sizeof name) {
+			err = ENAMETOOLONG;
+			break;
+		}
+		memcpy(name, rest, n);
+		name[n] = 0;
+		rest += rest[n] ? n + 1 : n;
+		int next = -1;
+		if (mkdirat(fd, name, 0700) || (next = openat(fd, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)) < 0)
+			err = errno;
+		close(fd);
+		fd = next;
+	}
+	if (fd >= 0)
+		close(fd);
+	return err;
 }
 
 // leave_only covers the directory path so that nothing but the directory keep,
-// which is directly in it, is left.
+// which is below it, is left.
 static int leave_only(const char *path, const char *keep)
 {
+	char options[64];
+	const size_t n = strlen(path);
+	unsigned int inodes = 2;
+	if (strncmp(path, keep, n) || keep[n] != '/')
+		return EINVAL;
+	for (const char *c = keep + n; *c; c++)
+		inodes += *c == '/';
 	int fd = hw_open_path(keep);
 	if (fd < 0)
 		return errno;
@@ -123,12 +150,11 @@ static int leave_only(const char *path, const char *keep)
 	close(fd);
 	if (err)
 		return err;
-	if (!(err = hw_cover(path, 0, "mode=755,size=4k,nr_inodes=3"))) {
+	snprintf(options, sizeof options, "mode=755,size=4k,nr_inodes=%u", inodes);
+	if (!(err = hw_cover(path, 0, options))) {
 		// What is on top now is the empty one just made: no name of the host's is.
-		if ((fd = hw_open_path(path)) < 0 || mkdirat(fd, last_component(keep), 0700))
-			err = errno;
-		if (fd >= 0)
-			close(fd);
+		fd = hw_open_path(path);
+		err = fd < 0 ? errno : make_way(fd, keep + n + 1);
 	}
 	if (!err)
 		err = hw_attach(tree, keep);

@@ -65,7 +65,7 @@ const (
 	OpMaskSocket OpKind = 8 // cover the socket Target by a device that cannot be opened
 	OpProc       OpKind = 9 // a /proc of the own PID namespace at Target
 	OpPIDMax     OpKind = 10
-	OpOnly       OpKind = 11 // cover Target but for the directory Source in it
+	OpOnly       OpKind = 11 // cover Target but for the directory Source below it
 	OpClose      OpKind = 12 // make the tree at Target read-only
 	OpMaskFile   OpKind = 13 // cover the file Target by a device that cannot be opened
 )
