@@ -37,9 +37,6 @@ func (t *Tree) recover(j *journal, journalFile string) (Recovery, error) {
 	}
 	left, err := t.undo(j)
 	if err == nil {
-		err = t.syncAll()
-	}
-	if err == nil {
 		err = removeJournal(journalFile)
 	}
 	return Recovery{Outcome: RolledBack, Left: left}, err

@@ -57,9 +57,6 @@ func (t *Tree) Apply(ctx context.Context, journalFile string, changes []Change, 
 		err = t.move(j)
 	}
 	if err == nil {
-		err = t.syncAll()
-	}
-	if err == nil {
 		j.Phase = committed
 		if err := j.write(journalFile); err != nil {
 			return fmt.Errorf("commit: %w", err) // what the journal says by now, Recover does
@@ -105,7 +102,7 @@ func (t *Tree) stage(ctx context.Context, j *journal, fill Fill) error {
 		}
 		o.Dev, o.Ino = s.dev, s.ino
 	}
-	return t.syncAll()
+	return t.flush(j)
 }
 
 func (t *Tree) stageOne(ctx context.Context, o *op, fill Fill) error {
@@ -142,9 +139,6 @@ func (t *Tree) stageOne(ctx context.Context, o *op, fill Fill) error {
 	if err == nil && o.New.Perm != 0 {
 		err = unix.Fchmod(fd, o.New.Perm)
 	}
-	if err == nil {
-		err = t.syncElsewhere(f)
-	}
 	if err = errors.Join(err, f.Close()); err != nil {
 		return err
 	}
@@ -171,23 +165,33 @@ func keepMetadata(f *os.File, o *op) error {
 	return unix.Fchmod(int(f.Fd()), perm)
 }
 
-// syncElsewhere makes a file on another file system than the tree's durable;
-// the rest is made durable at once.
-func (t *Tree) syncElsewhere(f *os.File) error {
-	var here, there unix.Stat_t
-	if err := unix.Fstat(int(t.root.Fd()), &here); err != nil {
-		return err
+// flush makes the staged files durable, so that no power cut leaves an empty one
+// in the place of a full one. Writing all of them begins before the first is
+// waited for.
+func (t *Tree) flush(j *journal) error {
+	for _, sync := range []func(fd int) error{
+		func(fd int) error { return unix.SyncFileRange(fd, 0, 0, unix.SYNC_FILE_RANGE_WRITE) },
+		unix.Fsync,
+	} {
+		for _, o := range j.Ops {
+			if !o.New.Kind.Regular() {
+				continue
+			}
+			fd, err := t.open(o.temp(), unix.O_RDONLY|unix.O_NONBLOCK)
+			if err != nil {
+				return err
+			}
+			err = sync(fd)
+			if errors.Is(err, unix.EINVAL) || errors.Is(err, unix.ENOSYS) {
+				err = nil // a file system without it
+			}
+			if err := errors.Join(err, unix.Close(fd)); err != nil {
+				return fmt.Errorf("make %s durable: %w", o.path(), err)
+			}
+		}
 	}
-	if err := unix.Fstat(int(f.Fd()), &there); err != nil {
-		return err
-	}
-	if here.Dev == there.Dev {
-		return nil
-	}
-	return f.Sync()
+	return nil
 }
-
-func (t *Tree) syncAll() error { return unix.Syncfs(int(t.root.Fd())) }
 
 // move touches the targets: removals, directories that go, directories that
 // come, then everything new.
