@@ -15,7 +15,7 @@ import (
 func TestHostileTrees(t *testing.T) {
 	u := newProject(t)
 	for _, name := range []string{".git", ".GIT", "..", "git~1"} {
-		s := newSub(t, u, newRoot(t)).end()
+		s := newSub(t, u, fixtureRoot(t)).end()
 		blob := u.git("hash-object", "-w", "text")
 		hooks := mktree(t, u, "100755 blob "+blob+"\tpre-commit\n")
 		s.ref(EndRef(s.rec.ID, RefTree), u.git("commit-tree", mktree(t, u, "040000 tree "+hooks+"\t"+name+"\n"), "-m", "evil"))
@@ -27,7 +27,7 @@ func TestHostileTrees(t *testing.T) {
 		require.NoFileExists(t, filepath.Join(u.dir, ".git/pre-commit"))
 		require.NoFileExists(t, filepath.Join(filepath.Dir(u.dir), "pre-commit"))
 	}
-	s := newSub(t, u, newRoot(t)).end()
+	s := newSub(t, u, fixtureRoot(t)).end()
 	s.ref(EndRef(s.rec.ID, RefTree), u.git("commit-tree", mktree(t, u, "160000 commit "+u.git("rev-parse", "HEAD")+"\tsub\n"), "-m", "gitlink"))
 	r, err := s.apply()
 	requireNo(t, err)
@@ -43,7 +43,7 @@ func mktree(t *testing.T, u *user, lines string) string {
 
 func TestPrivateModesArrive(t *testing.T) {
 	u := newProject(t)
-	s := newSub(t, u, newRoot(t)).put(map[string]string{"secret": "s\n"})
+	s := newSub(t, u, fixtureRoot(t)).put(map[string]string{"secret": "s\n"})
 	require.NoError(t, os.Chmod(filepath.Join(s.dir, "secret"), 0o600))
 	s.end()
 	_, err := s.apply()
@@ -55,7 +55,7 @@ func TestPrivateModesArrive(t *testing.T) {
 
 func TestApplyRefusals(t *testing.T) {
 	u := newProject(t)
-	root := newRoot(t)
+	root := fixtureRoot(t)
 	_, err := root.Apply(testContext(t), events.NewID(), ApplyOptions{})
 	require.Equal(t, events.CodeUnknownID, err.Code)
 	_, err = root.Apply(testContext(t), "../x", ApplyOptions{})

@@ -82,7 +82,7 @@ func TestApplyBringsEveryKindOfChange(t *testing.T) {
 		u := newProject(t, "--object-format="+format)
 		u.write("dirty", "of the user\n")
 		u.git("add", "dirty")
-		s := newSub(t, u, newRoot(t))
+		s := newSub(t, u, fixtureRoot(t))
 		changes := map[string]string{
 			"text": "one\n2\n3\n4\n5\n6\n7\n8\n9\n", "tool": "#!/bin/sh\n", "other": "x:other\n", "binary": "\x00\xff", "link": "->other",
 			"dir/a": "", "dir/b": "", "dir": "now a file\n", "new/deep/file": "new\n", "new/link": "->/nowhere", "crlf": "one\r\n2\r\n", "na me\n\xff": "odd\n",
@@ -182,7 +182,7 @@ func TestApplyMergesOrNamesTheConflict(t *testing.T) {
 				putFiles(t, u.dir, below(fmt.Sprint(i), project))
 			}
 			u.commit("begin")
-			s := newSub(t, u, newRoot(t))
+			s := newSub(t, u, fixtureRoot(t))
 			for i, about := range dirs {
 				s.put(below(fmt.Sprint(i), cases[about].theirs))
 				putFiles(t, u.dir, below(fmt.Sprint(i), cases[about].ours))
@@ -266,7 +266,7 @@ func blobOf(text string) string {
 
 func TestApplyOfNoChange(t *testing.T) {
 	u := newProject(t)
-	s := newSub(t, u, newRoot(t)).end()
+	s := newSub(t, u, fixtureRoot(t)).end()
 	r, err := s.apply()
 	requireNo(t, err)
 	require.True(t, r.Applied)
@@ -276,7 +276,7 @@ func TestApplyOfNoChange(t *testing.T) {
 
 func TestTwoThatConflict(t *testing.T) {
 	u := newProject(t)
-	root := newRoot(t)
+	root := fixtureRoot(t)
 	one, two := newSub(t, u, root), newSub(t, u, root)
 	one.put(map[string]string{"text": "one\n", "from one": "1\n"}).end()
 	two.put(map[string]string{"text": "two\n", "from two": "2\n"}).end()
@@ -300,7 +300,7 @@ func TestTwoThatConflict(t *testing.T) {
 // Two at once on one repository follow each other; each brings its own lines.
 func TestAppliesAtOnceAreSerialised(t *testing.T) {
 	u := newProject(t)
-	root := newRoot(t)
+	root := fixtureRoot(t)
 	one := newSub(t, u, root).put(map[string]string{"text": strings.Replace(project["text"], "1\n", "one\n", 1)}).end()
 	two := newSub(t, u, root).put(map[string]string{"text": strings.Replace(project["text"], "9\n", "nine\n", 1)}).end()
 	done := make(chan *events.Error, 2)
@@ -317,4 +317,3 @@ func TestAppliesAtOnceAreSerialised(t *testing.T) {
 	requireNo(t, <-done)
 	require.Equal(t, "one\n2\n3\n4\n5\n6\n7\n8\nnine\n", filesIn(t, u.dir)["text"])
 }
-

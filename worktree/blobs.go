@@ -66,7 +66,7 @@ func (b *blobs) fetch(ctx context.Context, oids []string) *events.Error {
 	if len(asked) == 0 {
 		return nil
 	}
-	r := &batch{to: b, left: -1}
+	r := &blobReader{to: b, left: -1}
 	err := b.git.Run(ctx, Call{Stdin: strings.NewReader(want.String()), Stdout: r}, "cat-file", "--batch")
 	if r.err == nil && err == nil && r.count != len(asked) {
 		r.err = errors.New("git cat-file ended early")
@@ -108,9 +108,9 @@ func (b *blobs) adopt(file string) (string, error) {
 	return s.OID, os.Rename(file, b.file(s.OID))
 }
 
-// batch takes apart what git cat-file --batch writes: for each object a line
+// blobReader takes apart what git cat-file --batch writes: for each object a line
 // "OID blob SIZE", SIZE bytes and a line end.
-type batch struct {
+type blobReader struct {
 	to    *blobs
 	head  []byte
 	file  *os.File
@@ -120,7 +120,7 @@ type batch struct {
 }
 
 // Write implements [io.Writer].
-func (r *batch) Write(p []byte) (int, error) {
+func (r *blobReader) Write(p []byte) (int, error) {
 	total := len(p)
 	for len(p) > 0 && r.err == nil {
 		switch {
@@ -146,7 +146,7 @@ func (r *batch) Write(p []byte) (int, error) {
 	return total - len(p), r.err
 }
 
-func (r *batch) begin() error {
+func (r *blobReader) begin() error {
 	f := strings.Fields(string(r.head))
 	r.head = r.head[:0]
 	if len(f) != 3 || f[1] != "blob" {
@@ -164,7 +164,7 @@ func (r *batch) begin() error {
 	return err
 }
 
-func (r *batch) end() error {
+func (r *blobReader) end() error {
 	r.left = -1
 	r.count++
 	err := r.file.Close()

@@ -71,7 +71,7 @@ func (r Root) throwAway(ctx context.Context, rec Record) *events.Error {
 	if err := r.Write(rec); err != nil {
 		return err
 	}
-	if err := r.removeDirectory(rec); err != nil {
+	if err := r.removeDirectory(rec.ID); err != nil {
 		return err
 	}
 	if err := DeleteRefs(ctx, rec.CommonDir, rec.ID); err != nil {

@@ -26,7 +26,7 @@ type sub struct {
 	dir  string
 }
 
-func newRoot(t testing.TB) Root {
+func fixtureRoot(t testing.TB) Root {
 	t.Helper()
 	root, err := Open(filepath.Join(t.TempDir(), "worktrees"))
 	requireNo(t, err)
@@ -39,7 +39,7 @@ func newSub(t testing.TB, u *user, root Root) *sub {
 	s := &sub{t: t, u: u, root: root}
 	s.rec = Record{
 		ID: events.NewID(), Repository: u.dir, GitDir: filepath.Join(u.dir, ".git"), CommonDir: filepath.Join(u.dir, ".git"),
-		Name: "project", ObjectFormat: formatOf(u), CreatedAt: time.Now().UTC(), State: StateLive,
+		Name: "project", ObjectFormat: repositoryFormat(u), CreatedAt: time.Now().UTC(), State: StateLive,
 	}
 	s.dir = root.Tree(s.rec)
 	require.NoError(t, os.MkdirAll(s.dir, 0o700))
@@ -55,7 +55,7 @@ func newSub(t testing.TB, u *user, root Root) *sub {
 	return s
 }
 
-func formatOf(u *user) string {
+func repositoryFormat(u *user) string {
 	config, err := os.ReadFile(filepath.Join(u.dir, ".git/config"))
 	require.NoError(u.t, err)
 	if strings.Contains(string(config), "sha256") {

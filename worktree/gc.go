@@ -229,7 +229,7 @@ func (r Root) removeCollected(ctx context.Context, rec Record, o GCOptions, item
 		return nil
 	}
 	if there {
-		if err := r.removeDirectory(rec); err != nil {
+		if err := r.removeDirectory(rec.ID); err != nil {
 			return err
 		}
 		rec.Kept = nil

@@ -68,7 +68,7 @@ func (r Root) collectRefs(ctx context.Context, commonDir string, o GCOptions) ([
 // own patterns.
 func (r Root) unsavedButIgnored(ctx context.Context, rec Record) ([]string, *events.Error) {
 	return r.unsavedExcept(ctx, rec, func(files []string) ([]string, *events.Error) {
-		g := Git{Dir: r.cleanGit(rec.ID), WorkTree: r.Tree(rec), ID: rec.ID}
+		g := cleanGit(r, rec, "")
 		out, err := g.OutputOf(ctx, Call{Stdin: strings.NewReader(strings.Join(files, "\x00") + "\x00")}, "check-ignore", "-z", "--stdin", "--no-index")
 		if err != nil && ExitStatus(err) != 1 { // 1: none is
 			return nil, err

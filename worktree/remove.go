@@ -5,7 +5,6 @@ import (
 	"errors"
 	"io/fs"
 	"os"
-	"path/filepath"
 
 	"github.com/hayward-dev/hayward/events"
 )
@@ -18,7 +17,7 @@ func (r Root) removeSaved(ctx context.Context, rec *Record) (kept []string, err 
 		kept = append(kept, "it cannot be compared with what is saved: "+err.Message)
 	}
 	if len(kept) == 0 {
-		if err := r.removeDirectory(*rec); err != nil {
+		if err := r.removeDirectory(rec.ID); err != nil {
 			return []string{"its directory cannot be removed"}, err
 		}
 	}
@@ -26,35 +25,17 @@ func (r Root) removeSaved(ctx context.Context, rec *Record) (kept []string, err 
 	return kept, r.Write(*rec)
 }
 
-// removeDirectory removes the working tree and what belongs to it, but not the
-// record and the lease.
-func (r Root) removeDirectory(rec Record) *events.Error {
-	for _, name := range []string{rec.Name, gitName, indexFile, blobsDir} {
-		if err := r.removeBelow(filepath.Join(rec.ID, name)); err != nil {
-			return workFailed(rec.ID, "remove its directory", err)
-		}
-	}
-	return nil
-}
-
-// forget removes everything of a tree below the root, its record last.
-func (r Root) forget(id string) *events.Error {
+// removeDirectory removes the working tree and all that belongs to it, but not
+// the record and the lease.
+func (r Root) removeDirectory(id string) *events.Error {
 	if err := checkID(id); err != nil {
 		return err
 	}
-	root, err := os.OpenRoot(r.path)
-	if err != nil {
-		return workFailed(id, "remove its directory", err)
-	}
-	defer root.Close()
-	entries, err := fs.ReadDir(root.FS(), id)
+	entries, err := os.ReadDir(r.Dir(id))
 	for _, e := range entries {
 		if err == nil && e.Name() != recordFile && e.Name() != leaseFile {
-			err = removeWritable(root, filepath.Join(id, e.Name()))
+			err = removeTree(r.Dir(id), e.Name())
 		}
-	}
-	if err == nil {
-		err = root.RemoveAll(id)
 	}
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return workFailed(id, "remove its directory", err)
@@ -62,30 +43,13 @@ func (r Root) forget(id string) *events.Error {
 	return nil
 }
 
-// removeBelow removes a path below the root, which is resolved beneath it.
-func (r Root) removeBelow(name string) error {
-	root, err := os.OpenRoot(r.path)
-	if err != nil {
+// forget removes everything of a tree below the root, its record last.
+func (r Root) forget(id string) *events.Error {
+	if err := r.removeDirectory(id); err != nil {
 		return err
 	}
-	return errors.Join(removeWritable(root, name), root.Close())
-}
-
-// removeWritable removes a tree whose directories need not be writable.
-func removeWritable(root *os.Root, name string) error {
-	err := root.RemoveAll(name)
-	if err == nil || !errors.Is(err, fs.ErrPermission) {
-		return err
+	if err := removeTree(r.path, id); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return workFailed(id, "remove its record", err)
 	}
-	// A directory is opened before it is listed.
-	open := func(path string, d fs.DirEntry, err error) error {
-		if err == nil && d.IsDir() {
-			err = root.Chmod(path, 0o700)
-		}
-		return err
-	}
-	if err := fs.WalkDir(root.FS(), name, open); err != nil {
-		return err
-	}
-	return root.RemoveAll(name)
+	return nil
 }
