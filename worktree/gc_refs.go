@@ -68,14 +68,9 @@ func (r Root) collectRefs(ctx context.Context, commonDir string, o GCOptions) ([
 // own patterns.
 func (r Root) unsavedButIgnored(ctx context.Context, rec Record) ([]string, *events.Error) {
 	return r.unsavedExcept(ctx, rec, func(files []string) ([]string, *events.Error) {
-		g := cleanGit(r, rec, "")
-		out, err := g.OutputOf(ctx, Call{Stdin: strings.NewReader(strings.Join(files, "\x00") + "\x00")}, "check-ignore", "-z", "--stdin", "--no-index")
-		if err != nil && ExitStatus(err) != 1 { // 1: none is
-			return nil, err
-		}
-		ignored := make(map[string]bool)
-		for _, f := range fields(out) {
-			ignored[f] = true
+		ignored, err := ignoredOf(ctx, cleanGit(r, rec, ""), files)
+		if err != nil {
+			return nil, workFailed(rec.ID, "tell what git ignores", err)
 		}
 		return slices.DeleteFunc(files, func(f string) bool { return ignored[f] }), nil
 	})
