@@ -38,8 +38,8 @@ type ApplyResult struct {
 }
 
 const (
-	journalFile = "apply.json"
-	blobsDir    = "apply.blobs"
+	journalFile = ".apply.json"
+	blobsDir    = ".apply.blobs"
 )
 
 // Apply merges what a subagent changed into the user's working tree: for each
@@ -167,6 +167,7 @@ func (r Root) ends(ctx context.Context, rec Record) (base, end string, err *even
 	if err != nil {
 		return "", "", err
 	}
+	asBegun(rec, refs)
 	base, end = refs["base/"+RefTree], refs["subagents/"+RefTree]
 	if base == "" || end == "" {
 		return "", "", workFailed(rec.ID, "find what it changed", errors.New("the repository does not have its refs any more"))
@@ -191,7 +192,7 @@ func (r Root) hold(ctx context.Context, id string) (Record, func(), *events.Erro
 	if err != nil {
 		return rec, nil, err
 	}
-	if rec.State == StateLive {
+	if rec.State == StateLive || rec.State == StateMaking {
 		return rec, nil, stillLive(id)
 	}
 	repository, err := LockRepository(ctx, rec.CommonDir, id)
@@ -207,7 +208,7 @@ func (r Root) hold(ctx context.Context, id string) (Record, func(), *events.Erro
 		lease.Unlock()
 		repository.Unlock()
 	}
-	if rec, err = r.Read(id); err == nil && rec.State == StateLive {
+	if rec, err = r.Read(id); err == nil && (rec.State == StateLive || rec.State == StateMaking) {
 		err = stillLive(id)
 	}
 	if err != nil {

@@ -45,6 +45,7 @@ func (r Root) Branch(ctx context.Context, id, name string) (BranchResult, *event
 	if err != nil {
 		return res, err
 	}
+	asBegun(rec, refs)
 	end := refs["subagents/"+RefTree]
 	if end == "" {
 		return res, workFailed(id, "make a branch", errors.New("the repository does not have its refs any more"))
@@ -72,7 +73,7 @@ func (r Root) Branch(ctx context.Context, id, name string) (BranchResult, *event
 // branchCommit is the commit that a branch shall be at.
 func (r Root) branchCommit(ctx context.Context, rec Record, base, head, end string) (string, *events.Error) {
 	g := userGit(rec.CommonDir, rec.ID)
-	dir, err := os.MkdirTemp(r.Dir(rec.ID), "branch-")
+	dir, err := os.MkdirTemp(r.Dir(rec.ID), ".branch-")
 	if err != nil {
 		return "", workFailed(rec.ID, "make a branch", err)
 	}

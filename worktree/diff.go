@@ -47,7 +47,7 @@ type FileDiff struct {
 var plainDiff = []string{"--no-ext-diff", "--no-textconv", "--no-renames", "--ignore-submodules=none", "--src-prefix=a/", "--dst-prefix=b/"}
 
 // Diff writes what a subagent changed, from what it began with to what it left,
-// or while it runs to its last snapshot. No lock is needed: refs only grow.
+// or while it runs to its last snapshot.
 func (r Root) Diff(ctx context.Context, id string, o DiffOptions, w io.Writer) *events.Error {
 	rec, base, end, err := r.diffEnds(ctx, id)
 	if err != nil {

@@ -21,10 +21,10 @@ type DiscardResult struct {
 	Commit string `json:"commit,omitempty"`
 }
 
-// Discard removes the directory, the refs and the record of an ended subagent.
+// DiscardEnded removes the directory, the refs and the record of an ended subagent.
 // Without force it refuses if changes were neither applied nor made a branch, or
 // if the directory holds what nothing else does.
-func (r Root) Discard(ctx context.Context, id string, force bool) (DiscardResult, *events.Error) {
+func (r Root) DiscardEnded(ctx context.Context, id string, force bool) (DiscardResult, *events.Error) {
 	res := DiscardResult{ID: id}
 	rec, err := r.Read(id)
 	if err != nil {
@@ -36,6 +36,9 @@ func (r Root) Discard(ctx context.Context, id string, force bool) (DiscardResult
 	res.Repository = rec.Repository
 	if gone(rec.CommonDir) {
 		return res, r.discardWithoutRepository(rec, force)
+	}
+	if rec.State == StateMaking {
+		return res, r.discardUnmade(ctx, rec)
 	}
 	rec, unlock, err := r.hold(ctx, id)
 	if err != nil {
@@ -77,7 +80,7 @@ func (r Root) throwAway(ctx context.Context, rec Record) *events.Error {
 	if err := DeleteRefs(ctx, rec.CommonDir, rec.ID); err != nil {
 		return err
 	}
-	return r.forget(rec.ID)
+	return r.RemoveDirectory(rec.ID)
 }
 
 // lostBy says what of an ended subagent nothing would hold if it were discarded.
@@ -104,6 +107,31 @@ func wouldLose(id string, lost []string) *events.Error {
 		WithRemedy("hayward worktree diff %s shows it, --force discards it", id)
 }
 
+// discardUnmade removes a tree whose making was cut off: nothing ever ran in it.
+// One that is being made is leased.
+func (r Root) discardUnmade(ctx context.Context, rec Record) *events.Error {
+	repository, err := LockRepository(ctx, rec.CommonDir, rec.ID)
+	if err != nil {
+		return err
+	}
+	defer repository.Unlock()
+	lease, err := r.TryLease(rec.ID)
+	if err != nil {
+		return err
+	}
+	defer lease.Unlock()
+	if rec, err = r.Read(rec.ID); err != nil {
+		return err
+	}
+	if rec.State != StateMaking {
+		return stillLive(rec.ID)
+	}
+	if err := DeleteRefs(ctx, rec.CommonDir, rec.ID); err != nil {
+		return err
+	}
+	return r.RemoveDirectory(rec.ID)
+}
+
 // discardUnknown removes a directory of which nobody knows what it is.
 func (r Root) discardUnknown(id string, force bool, unread *events.Error) *events.Error {
 	if !force {
@@ -114,7 +142,7 @@ func (r Root) discardUnknown(id string, force bool, unread *events.Error) *event
 		return err
 	}
 	defer lease.Unlock()
-	return r.forget(id)
+	return r.RemoveDirectory(id)
 }
 
 // discardWithoutRepository removes what is left when the repository is gone.
@@ -130,7 +158,7 @@ func (r Root) discardWithoutRepository(rec Record, force bool) *events.Error {
 		return err
 	}
 	defer lease.Unlock()
-	return r.forget(rec.ID)
+	return r.RemoveDirectory(rec.ID)
 }
 
 // gone reports whether a path certainly is not there.

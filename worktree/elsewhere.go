@@ -10,8 +10,8 @@ import (
 	"github.com/hayward-dev/hayward/internal/filetx"
 )
 
-// work is what a subagent left, and whether it is anywhere but in its refs.
-type work struct {
+// leftovers are what a subagent left, and whether it is anywhere but in its refs.
+type leftovers struct {
 	// clean: it changed no file and made no commit, branch or stash.
 	clean bool
 	// branched: a branch of the user's holds all of it.
@@ -23,32 +23,38 @@ type work struct {
 // examine compares what a subagent left with what the user has outside
 // refs/hayward: files with the working tree as it is now, commits with the
 // user's refs.
-func (r Root) examine(ctx context.Context, rec Record) (work, *events.Error) {
+func (r Root) examine(ctx context.Context, rec Record) (leftovers, *events.Error) {
 	g := userGit(rec.CommonDir, rec.ID)
 	refs, err := ListRefs(ctx, rec.CommonDir, rec.ID)
 	if err != nil {
-		return work{}, err
+		return leftovers{}, err
 	}
+	asBegun(rec, refs)
 	base, end := refs["base/"+RefTree], refs["subagents/"+RefTree]
 	if base == "" && end == "" {
-		return work{clean: true}, nil // nothing is held
+		return leftovers{clean: true}, nil // nothing is held
 	}
 	if base == "" || end == "" {
-		return work{missing: []string{"the baseline or the end is missing"}}, nil
+		return leftovers{missing: []string{"the baseline or the end is missing"}}, nil
 	}
 	if rec.BranchCommit != "" {
 		left, err := beyondUsers(ctx, g, []string{rec.BranchCommit}, nil)
 		if err != nil {
-			return work{}, err
+			return leftovers{}, err
 		}
 		if len(left) == 0 {
-			return work{branched: true}, nil
+			return leftovers{branched: true}, nil
 		}
 	}
-	var w work
+	var w leftovers
 	var tips []string
 	for name, oid := range refs {
-		if name == "subagents/"+refStash || name == "subagents/"+RefHead || strings.HasPrefix(name, "subagents/"+RefHeads) {
+		rest, ok := strings.CutPrefix(name, "subagents/")
+		switch {
+		case !ok || rest == RefTree || rest == RefIndex:
+		case strings.HasPrefix(rest, "tags/"):
+			w.missing = append(w.missing, "its "+rest)
+		default:
 			tips = append(tips, oid)
 		}
 	}
@@ -58,28 +64,28 @@ func (r Root) examine(ctx context.Context, rec Record) (work, *events.Error) {
 	}
 	commits, err := beyondUsers(ctx, g, tips, known)
 	if err != nil {
-		return work{}, err
+		return leftovers{}, err
 	}
 	if n := len(commits); n > 0 {
 		w.missing = append(w.missing, fmt.Sprintf("%s of its own, such as %s", counted(n, "commit"), commits[0]))
 	}
 	diff, err := diffTrees(ctx, g, base, end)
 	if err != nil {
-		return work{}, err
+		return leftovers{}, err
 	}
 	staged, err := stagedApart(ctx, g, refs)
 	if err != nil {
-		return work{}, err
+		return leftovers{}, err
 	}
 	was, err := modesOf(ctx, g, base)
 	if err != nil {
-		return work{}, err
+		return leftovers{}, err
 	}
 	is, err := modesOf(ctx, g, end)
 	if err != nil {
-		return work{}, err
+		return leftovers{}, err
 	}
-	w.clean = len(diff) == 0 && len(commits) == 0 && !staged && maps.Equal(was, is)
+	w.clean = len(diff) == 0 && len(w.missing) == 0 && !staged && maps.Equal(was, is)
 	if files := notInPlace(rec, diff); len(files) > 0 {
 		w.missing = append(w.missing, fmt.Sprintf("%s that the working tree does not have as it left them, such as %s", counted(len(files), "file"), shownPath(files[0])))
 	}
@@ -129,4 +135,17 @@ func notInPlace(rec Record, diff []treeChange) []string {
 		files = append(files, c.path)
 	}
 	return files
+}
+
+// asBegun fills in the refs of an end that were never written because nothing
+// differed from the beginning.
+func asBegun(rec Record, refs map[string]string) {
+	if refs["subagents/"+RefTree] != "" || rec.SnapshotAt.IsZero() || rec.Problem != nil || rec.Changes == nil || rec.Changes.Files != 0 {
+		return
+	}
+	for _, name := range []string{RefHead, RefIndex, RefTree} {
+		if oid := refs["base/"+name]; oid != "" {
+			refs["subagents/"+name] = oid
+		}
+	}
 }

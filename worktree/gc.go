@@ -77,6 +77,11 @@ func (r Root) GC(ctx context.Context, o GCOptions) ([]GCItem, *events.Error) {
 	if err != nil {
 		return nil, err
 	}
+	if !o.DryRun && !gone(r.path) {
+		if err := r.Sweep(); err != nil {
+			return nil, events.Errorf(events.CodeWorktreeFailed, events.LayerWorkspace, "worktree: finish what was being removed: %w", err)
+		}
+	}
 	repositories := make(map[string]bool)
 	for _, dir := range o.Repositories {
 		repositories[dir] = true
@@ -120,6 +125,24 @@ func (r Root) collect(ctx context.Context, id string, o GCOptions) (item GCItem,
 	switch {
 	case rec.State == StateLive:
 		item.Class, item.Why = GCLive, "its subagent has not ended"
+		return item, rec.CommonDir
+	case rec.State == StateMaking && !gone(rec.CommonDir):
+		item.Class, item.Why = GCIncomplete, "its making was cut off, nothing ran in it"
+		if !o.DryRun {
+			err = r.discardUnmade(ctx, rec)
+		} else if lease, busy := r.TryLease(id); busy != nil {
+			err = busy
+		} else {
+			lease.Unlock()
+		}
+		switch {
+		case err == nil:
+			item.Directory, item.Refs, item.Record = true, true, true
+		case err.Code == events.CodeBusy:
+			item.Class, item.Why = GCLive, "it is being made"
+		default:
+			item.Error, item.Why = err, "it could not be removed"
+		}
 		return item, rec.CommonDir
 	case gone(rec.CommonDir):
 		item.Why = "its repository is gone; discard --force removes what it left"
@@ -232,7 +255,7 @@ func (r Root) removeCollected(ctx context.Context, rec Record, o GCOptions, item
 		if err := r.removeDirectory(rec.ID); err != nil {
 			return err
 		}
-		rec.Kept = nil
+		rec.Kept, rec.Bytes, rec.Files = nil, 0, 0
 		if err := r.Write(rec); err != nil {
 			return err
 		}
@@ -243,7 +266,7 @@ func (r Root) removeCollected(ctx context.Context, rec Record, o GCOptions, item
 	if err := DeleteRefs(ctx, rec.CommonDir, rec.ID); err != nil {
 		return err
 	}
-	return r.forget(rec.ID)
+	return r.RemoveDirectory(rec.ID)
 }
 
 // collectIncomplete removes the directory of a spawn that was cut off before it
@@ -274,7 +297,7 @@ func (r Root) collectIncomplete(id string, o GCOptions) GCItem {
 	lease, failure := r.TryLease(id)
 	if failure == nil {
 		defer lease.Unlock()
-		failure = r.forget(id)
+		failure = r.RemoveDirectory(id)
 	}
 	if failure != nil {
 		item.Directory, item.Error = false, failure

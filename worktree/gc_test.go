@@ -214,11 +214,11 @@ func TestDiscard(t *testing.T) {
 		}, true},
 	} {
 		s := c.make()
-		r, err := root.Discard(testContext(t), s.rec.ID, false)
+		r, err := root.DiscardEnded(testContext(t), s.rec.ID, false)
 		switch {
 		case name == "live":
 			require.Equal(t, events.CodeBusy, err.Code)
-			_, err = root.Discard(testContext(t), s.rec.ID, true)
+			_, err = root.DiscardEnded(testContext(t), s.rec.ID, true)
 			require.Equal(t, events.CodeBusy, err.Code, "not even by force")
 			require.DirExists(t, s.dir)
 			continue
@@ -226,7 +226,7 @@ func TestDiscard(t *testing.T) {
 			require.NotNil(t, err, name)
 			require.Equal(t, events.CodeWouldLose, err.Code, name)
 			require.DirExists(t, s.dir)
-			r, err = root.Discard(testContext(t), s.rec.ID, true)
+			r, err = root.DiscardEnded(testContext(t), s.rec.ID, true)
 			requireNo(t, err)
 			require.NotEmpty(t, r.Lost, name)
 		default:
@@ -241,10 +241,10 @@ func TestDiscard(t *testing.T) {
 
 	gone := newSub(t, u, root).end()
 	require.NoError(t, os.Rename(filepath.Join(u.dir, ".git"), filepath.Join(u.dir, "moved")))
-	_, err := root.Discard(testContext(t), gone.rec.ID, false)
+	_, err := root.DiscardEnded(testContext(t), gone.rec.ID, false)
 	require.Equal(t, events.CodeWouldLose, err.Code)
 	require.Contains(t, err.Message, "is gone")
-	_, err = root.Discard(testContext(t), gone.rec.ID, true)
+	_, err = root.DiscardEnded(testContext(t), gone.rec.ID, true)
 	requireNo(t, err)
 	require.NoDirExists(t, root.Dir(gone.rec.ID))
 }

@@ -20,6 +20,7 @@ func (r Root) removeSaved(ctx context.Context, rec *Record) (kept []string, err 
 		if err := r.removeDirectory(rec.ID); err != nil {
 			return []string{"its directory cannot be removed"}, err
 		}
+		rec.Bytes, rec.Files = 0, 0
 	}
 	rec.Kept = kept
 	return kept, r.Write(*rec)
@@ -39,17 +40,6 @@ func (r Root) removeDirectory(id string) *events.Error {
 	}
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return workFailed(id, "remove its directory", err)
-	}
-	return nil
-}
-
-// forget removes everything of a tree below the root, its record last.
-func (r Root) forget(id string) *events.Error {
-	if err := r.removeDirectory(id); err != nil {
-		return err
-	}
-	if err := removeTree(r.path, id); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return workFailed(id, "remove its record", err)
 	}
 	return nil
 }

@@ -42,11 +42,17 @@ func (r Root) unsavedExcept(ctx context.Context, rec Record, pick func([]string)
 	if failure != nil {
 		return nil, failure
 	}
+	asBegun(rec, refs)
 	end := refs["subagents/"+RefTree]
 	if end == "" {
 		return []string{"its end is not in the repository"}, nil
 	}
 	var why []string
+	for _, kept := range rec.Kept { // what of its git directory could not be saved
+		if strings.HasPrefix(kept, "its git directory") || strings.HasPrefix(kept, "what is staged") {
+			why = append(why, kept)
+		}
+	}
 	files, failure := r.unsavedFiles(ctx, rec, tree, end)
 	if failure != nil {
 		return nil, failure

@@ -24,7 +24,7 @@ nothing else does, only with --force. What runs is never discarded.`,
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: a.completeWorktrees(1),
 		RunE: a.onWorktree(func(ctx context.Context, cmd *cobra.Command, root worktree.Root, id string, _ []string) error {
-			r, refusal := root.Discard(ctx, id, force)
+			r, refusal := root.DiscardEnded(ctx, id, force)
 			switch {
 			case refusal != nil:
 				return refusal

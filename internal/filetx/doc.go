@@ -61,6 +61,9 @@ type State struct {
 // Same reports whether both hold the same.
 func (s State) Same(o State) bool { return s.Kind == o.Kind && s.OID == o.OID }
 
+// Perm are the permissions that a file or directory had.
+func (s State) Perm() fs.FileMode { return fs.FileMode(s.perm).Perm() }
+
 // Change is what is to become of one path.
 type Change struct {
 	Path string
