@@ -2,6 +2,7 @@ package worktree
 
 import (
 	"context"
+	"errors"
 	"io"
 	"strconv"
 	"strings"
@@ -121,9 +122,26 @@ func (r Root) diffEnds(ctx context.Context, id string) (rec Record, base, end st
 	if rec, err = r.Read(id); err != nil {
 		return rec, "", "", err
 	}
+	if rec.State == StateMaking {
+		return rec, "", "", stillLive(id)
+	}
 	if base, end, err = r.ends(ctx, rec); err != nil && rec.State == StateLive {
 		err = events.Errorf(events.CodeBusy, events.LayerWorkspace, "worktree %s: its subagent has not ended and there is no snapshot yet", id).
 			WithRemedy("hayward wait %s; its files are in %s", id, r.Tree(rec))
 	}
 	return rec, base, end, err
+}
+
+// Renew takes a snapshot of a tree whose subagent has not ended, or whose end
+// could not be saved completely. Others have none to take: what their refs hold is
+// their end.
+func (r Root) Renew(ctx context.Context, id string) (Record, *events.Error) {
+	rec, err := r.Read(id)
+	switch {
+	case err != nil:
+		return rec, err
+	case rec.State == StateLive, rec.State == StateEnded && rec.Problem != nil:
+		return r.Snapshot(ctx, id)
+	}
+	return rec, workFailed(id, "take a snapshot", errors.New("it is "+string(rec.State)+", its refs hold what it left"))
 }

@@ -33,7 +33,7 @@ func (a *app) worktreeCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(
-		a.worktreeListCommand(), a.worktreePathCommand(), a.worktreeDiffCommand(), a.worktreeApplyCommand(),
+		a.worktreeListCommand(), a.worktreePathCommand(), a.worktreeDiffCommand(), a.worktreeSnapshotCommand(), a.worktreeApplyCommand(),
 		a.worktreeBranchCommand(), a.worktreeDiscardCommand(), a.worktreeGCCommand(),
 	)
 	return cmd

@@ -137,7 +137,8 @@ func (a *app) worktreeDiffCommand() *cobra.Command {
 		Use:   "diff ID",
 		Short: "Show what a subagent changed in its worktree",
 		Long: `Show what a subagent changed: the files it began with, your uncommitted changes
-included, against those it left, or while it runs against the last snapshot. Files
+included, against those it left, or while it runs against the last snapshot (see hayward
+worktree snapshot). Files
 are compared as they are, without any conversion of line ends.`,
 		Example: `  hayward worktree diff docs
   hayward worktree diff --stat 5f3a

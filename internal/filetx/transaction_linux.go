@@ -11,6 +11,8 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/hayward-dev/hayward/internal/crashpoint"
 )
 
 // errCrash ends a transaction where it is, as SIGKILL would.
@@ -51,6 +53,7 @@ func (t *Tree) Apply(ctx context.Context, journalFile string, changes []Change, 
 		err = j.write(journalFile)
 	}
 	if err == nil {
+		crashpoint.Hit(crashpoint.ApplyStaged)
 		err = t.reached("staged")
 	}
 	if err == nil {
@@ -75,6 +78,7 @@ func (t *Tree) Apply(ctx context.Context, journalFile string, changes []Change, 
 		}
 		return errors.Join(err, undoErr)
 	}
+	crashpoint.Hit(crashpoint.ApplyCommitted)
 	if err := t.reached("committed"); err != nil {
 		return err
 	}
@@ -237,6 +241,7 @@ func (t *Tree) move(j *journal) error {
 			return err
 		}
 	}
+	crashpoint.Hit(crashpoint.ApplyMoved)
 	return t.reached("moved")
 }
 
