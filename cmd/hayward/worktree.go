@@ -1,13 +1,14 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
-	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/hayward-dev/hayward/config"
 	"github.com/hayward-dev/hayward/events"
 	"github.com/hayward-dev/hayward/worktree"
 )
@@ -48,7 +49,15 @@ func (a *app) worktrees() (worktree.Root, error) {
 	if err != nil {
 		return worktree.Root{}, err
 	}
-	root, refusal := worktree.Look(filepath.Join(p.State, "worktrees"))
+	s, err := a.sources("")
+	if err != nil {
+		return worktree.Root{}, err
+	}
+	c, err := config.Load(s)
+	if err != nil {
+		return worktree.Root{}, settingsError(err)
+	}
+	root, refusal := worktree.Look(cmp.Or(c.String(config.WorktreeDir), p.Worktrees()))
 	return root, orNil(refusal)
 }
 
