@@ -107,14 +107,11 @@ func applySummary(r worktree.ApplyResult) string {
 			changed++
 		}
 	}
-	files := fmt.Sprintf("%d files", changed)
-	if changed == 1 {
-		files = "1 file"
-	}
+	files := counted(changed, "file", "files")
 	switch {
 	case len(r.Conflicts) > 0:
-		return fmt.Sprintf("%d of the changes conflict, nothing was applied (git cat-file blob shows a version; hayward worktree branch %s NAME makes a branch to merge)",
-			len(r.Conflicts), shortID(r.ID))
+		return fmt.Sprintf("%s, nothing was applied (git cat-file blob shows a version; hayward worktree branch %s NAME makes a branch to merge)",
+			counted(len(r.Conflicts), "conflict", "conflicts"), shortID(r.ID))
 	case r.Already:
 		return "it was applied before"
 	case r.DryRun:

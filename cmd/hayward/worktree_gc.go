@@ -165,6 +165,6 @@ func (a *app) printCollected(cmd *cobra.Command, t *table, all worktreeGC) error
 	if all.Bytes > 0 {
 		size = fmt.Sprintf(" (%s)", units.BytesSize(float64(all.Bytes)))
 	}
-	a.say("%s: %d directories%s and the refs of %d %s", cmd.CommandPath(), all.Directories, size, all.Refs, verb)
+	a.say("%s: %s%s and the refs of %d %s", cmd.CommandPath(), counted(all.Directories, "directory", "directories"), size, all.Refs, verb)
 	return nil
 }

@@ -93,7 +93,7 @@ func shownChanges(c *events.Changes) string {
 	if c == nil {
 		return ""
 	}
-	return fmt.Sprintf("%d files +%d -%d", c.Files, c.Insertions, c.Deletions)
+	return fmt.Sprintf("%s +%d -%d", counted(c.Files, "file", "files"), c.Insertions, c.Deletions)
 }
 
 // worktreePath is what worktree path --json prints.
