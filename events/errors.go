@@ -60,6 +60,7 @@ const (
 	CodeRepositoryRefused  Code = "repository_refused"     // a worktree cannot hold what the repository has; details name the reason
 	CodeGitFailed          Code = "git_failed"             // git failed; details carry what it said
 	CodeWorktreeFailed     Code = "worktree_failed"        // a step of making or saving a worktree failed
+	CodeWouldLose          Code = "would_lose"             // only force does it: something would be lost
 	CodeTimeout            Code = "timeout"                // the deadline passed first
 	CodeUnreachable        Code = "unreachable"            // no coordinator answers
 	CodeInternal           Code = "internal"               // a fault of the coordinator itself

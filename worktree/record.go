@@ -65,6 +65,8 @@ type Record struct {
 
 	AppliedAt   time.Time `json:"applied_at,omitzero"`
 	DiscardedAt time.Time `json:"discarded_at,omitzero"`
+	// BranchCommit is what the latest branch was made at that the user asked for.
+	BranchCommit string `json:"branch_commit,omitempty"`
 }
 
 const recordSchema = 1

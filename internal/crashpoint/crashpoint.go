@@ -40,6 +40,16 @@ const (
 // their order.
 var Worktree = []Point{WorktreeReferred, WorktreeMade, SnapshotReferred, SnapshotRecorded}
 
+// The points that the command line passes when it applies a working tree.
+const (
+	ApplyStaged    Point = "apply-staged"    // new content is beside its targets, none is touched
+	ApplyMoved     Point = "apply-moved"     // every target is changed, nothing says so
+	ApplyCommitted Point = "apply-committed" // the journal says so, what was replaced is there
+)
+
+// Apply lists them in their order.
+var Apply = []Point{ApplyStaged, ApplyMoved, ApplyCommitted}
+
 // Removal lists the points that only a removal passes, in their order.
 var Removal = []Point{Condemned, RecordDeleted, Purged}
 
