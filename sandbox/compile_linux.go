@@ -15,7 +15,6 @@ import (
 	"github.com/hayward-dev/hayward/internal/handoff"
 	"github.com/hayward-dev/hayward/internal/memfd"
 	"github.com/hayward-dev/hayward/sandbox/internal/layout"
-	"github.com/hayward-dev/hayward/sandbox/policy"
 )
 
 // Compile makes the plan of r for a system that supports s. It refuses what
@@ -55,14 +54,6 @@ func Compile(r Request, s Support) (*Plan, *events.Error) {
 		return nil, e
 	}
 	return p, nil
-}
-
-func bits(steps ...handoff.Step) uint32 {
-	var out uint32
-	for _, s := range steps {
-		out |= 1 << s
-	}
-	return out
 }
 
 // compile fills in p for an enforced profile.
@@ -118,17 +109,6 @@ func (p *Plan) compile(r Request, s Support) *events.Error {
 // opens reports whether a path lies in one of the trees.
 func opens(trees []tree, path string) bool {
 	return slices.ContainsFunc(trees, func(t tree) bool { return within(path, t.path) })
-}
-
-// network is what a child with the capability set may reach.
-func network(caps policy.Capabilities, loopback bool) events.Network {
-	switch {
-	case !caps.RestrictNetwork:
-		return events.NetworkOpen
-	case loopback:
-		return events.NetworkLoopback
-	}
-	return events.NetworkNone
 }
 
 // layers sets the flags of the plan and its mount operations.

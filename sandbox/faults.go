@@ -28,7 +28,7 @@ func Faults(err error) []Fault {
 	for _, e := range joined.Unwrap() {
 		f, ok := e.(Fault)
 		if !ok {
-			return nil
+			return toldFaults(err) // joined with another error on its way
 		}
 		out = append(out, f)
 	}

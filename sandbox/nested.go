@@ -14,6 +14,17 @@ var networks = map[events.Network]policy.Network{
 	events.NetworkNone: policy.NetworkNone, events.NetworkLoopback: policy.NetworkLoopback, events.NetworkOpen: policy.NetworkOpen,
 }
 
+// network is what a child with the capability set may reach.
+func network(caps policy.Capabilities, loopback bool) events.Network {
+	switch {
+	case !caps.RestrictNetwork:
+		return events.NetworkOpen
+	case loopback:
+		return events.NetworkLoopback
+	}
+	return events.NetworkNone
+}
+
 // Bounds returns what p leaves to its child: what is spawned from inside is kept
 // within that. Under off there are none.
 func (p *Plan) Bounds() *policy.Bounds {
@@ -22,7 +33,7 @@ func (p *Plan) Bounds() *policy.Bounds {
 	}
 	b := p.paths.bounds()
 	b.Profile, b.PlanHash, b.Network = p.profile.Name(), p.Hash, networks[p.Network]
-	b.Required = p.body.Required&bits(handoff.StepLandlock) != 0
+	b.Required = p.required(handoff.StepLandlock)
 	return &b
 }
 

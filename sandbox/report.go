@@ -129,6 +129,14 @@ func (p *Plan) Required() events.SandboxReport {
 	return report
 }
 
+func bits(steps ...handoff.Step) uint32 {
+	var out uint32
+	for _, s := range steps {
+		out |= 1 << s
+	}
+	return out
+}
+
 func (p *Plan) required(s handoff.Step) bool {
 	return s == handoff.StepPlan || s == handoff.StepStart || p.body.Required&(1<<s) != 0
 }

@@ -319,6 +319,7 @@ func TestSandboxCustomProfile(t *testing.T) {
 		require.Contains(t, lines[1], `sandbox.toml:4: profile off cannot be extended`)
 		require.NoError(t, os.WriteFile(config+"/config.toml", []byte("[sandbox]\nprofile = \"stricht\"\n"), 0o600))
 		require.NoError(t, os.Remove(config+"/sandbox.toml"))
+		u.own()
 		r = u.run("config", "check")
 		require.Equal(t, 2, r.code)
 		require.Contains(t, r.stdout, `config.toml:2: sandbox.profile: no sandbox profile is called "stricht"`)
