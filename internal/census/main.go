@@ -21,7 +21,7 @@ import (
 )
 
 // restsFor is how many times as long as a look takes nothing is done after it.
-const restsFor = 5
+const restsFor = 3
 
 func main() {
 	state := flag.String("state", "", "the state directory whose supervisors are counted")

@@ -69,9 +69,14 @@ func (c *census) end() censusCount {
 	return n
 }
 
+// maxUnseen is of how many processes one may have lived between two looks. What was
+// seen and is not in the ledger has no such allowance.
+const maxUnseen = 20
+
 // requireAgrees holds the ends of a load against what was counted. Every process
 // that the ledger names was seen, except that one that was cancelled may have lived
-// shorter than the time between two looks; every supervisor that was seen to run
+// shorter than the time between two looks, and that on a machine that is too busy to
+// look some others may have as well; every supervisor that was seen to run
 // anything is in the ledger; as many lived at once as were allowed to; none is left.
 // It returns how many processes both have.
 func requireAgrees(t *testing.T, n censusCount, endsFile string, concurrency int) (both int) {
@@ -91,7 +96,7 @@ func requireAgrees(t *testing.T, n censusCount, endsFile string, concurrency int
 			named[identity{end.PID, end.StartTime}] = end
 		}
 	}
-	missed := named
+	missed, all := named, len(named)
 	for _, s := range n.Supervisors {
 		_, ok := named[s.identity]
 		if ok {
@@ -100,9 +105,14 @@ func requireAgrees(t *testing.T, n censusCount, endsFile string, concurrency int
 		}
 		require.True(t, ok || len(s.Processes) == 0, "supervisor %v ran %v and is not in the ledger", s.identity, s.Processes)
 	}
+	unseen := 0
 	for who, end := range missed {
-		require.Equal(t, events.StatusCancelled, end.Status, "%s ran as %v and was not seen", end.DedupeID, who)
+		if end.Status != events.StatusCancelled {
+			unseen++
+			t.Logf("%s ended as %s, ran as %v and was not seen", end.DedupeID, end.Status, who)
+		}
 	}
+	require.LessOrEqual(t, unseen, all/maxUnseen)
 	require.LessOrEqual(t, n.MostSupervisors, concurrency)
 	require.Empty(t, n.Left)
 	return both

@@ -64,6 +64,7 @@ func (u *user) provenLoad(children, concurrency, kills, storms int, flags ...str
 	defer cancel()
 	r := finish(u.t, u.command(ctx, append([]string{
 		"load", "--json", "--ends", ends,
+		"--hold", "200ms", // longer than between two looks of the census, on a busy machine as well
 		"--children", strconv.Itoa(children), "--concurrency", strconv.Itoa(concurrency),
 		"--kill-coordinator", strconv.Itoa(kills), "--cancel-storm", strconv.Itoa(storms),
 	}, flags...)...))
