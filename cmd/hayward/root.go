@@ -58,9 +58,10 @@ func (a *app) rootCommand() *cobra.Command {
 		groupSee: {
 			a.queryCommand(), a.psCommand(), a.withSettings(pointToCompletion(a.completionsCommand())),
 			a.withSettings(a.outstandingCommand()), a.reportCommand(), a.logsCommand(), a.transcriptCommand(), a.inspectCommand(),
+			a.agentsCommand(),
 		},
 		groupOwner: {
-			a.sandboxCommand(), a.serveCommand(), a.shutdownCommand(), a.configCommand(), a.doctorCommand(), a.loadCommand(),
+			a.sandboxCommand(), a.serveCommand(), a.shutdownCommand(), a.configCommand(), a.trustCommand(), a.doctorCommand(), a.loadCommand(),
 			a.completionCommand(), a.versionCommand(),
 		},
 	} {

@@ -14,18 +14,23 @@ import (
 	"github.com/hayward-dev/hayward/events"
 	"github.com/hayward-dev/hayward/internal/daemon"
 	"github.com/hayward-dev/hayward/internal/deadlines"
+	"github.com/hayward-dev/hayward/internal/trust"
 	"github.com/hayward-dev/hayward/sandbox"
 )
-
-// trusted reports whether a project's configuration is used. There is no way to
-// trust one yet.
-func trusted(string) bool { return false }
 
 // sources say where the configuration is for a working directory.
 func (a *app) sources(cwd string) (config.Sources, error) {
 	p, err := a.paths()
 	if err != nil {
 		return config.Sources{}, err
+	}
+	projects := trust.Open(p.Trusted())
+	trusted := func(dir string) bool {
+		ok, err := projects.Trusts(dir)
+		if err != nil {
+			a.say("hayward: warning: %v", err)
+		}
+		return ok && err == nil
 	}
 	s := config.Sources{SystemDir: a.systemDir, UserDir: p.Config, Trusted: trusted, Getenv: a.getenv}
 	if cwd != "" {

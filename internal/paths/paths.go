@@ -95,6 +95,9 @@ func (p Paths) RunDir(id string) string { return filepath.Join(p.Subagents(), id
 // Runs holds one directory for each run of a plan. Clients write it.
 func (p Paths) Runs() string { return filepath.Join(p.State, "runs") }
 
+// Trusted is the list of the projects that are trusted.
+func (p Paths) Trusted() string { return filepath.Join(p.State, "trust.json") }
+
 // Bin is where the embedded hayward-child is unpacked.
 func (p Paths) Bin() string { return filepath.Join(p.State, "bin") }
 
