@@ -54,6 +54,13 @@ const (
 	CodeStartFailed        Code = "start_failed"           // a step of the start failed and was undone
 	CodeStartTimeout       Code = "start_timeout"          // the child did not report in time
 	CodeChildCrashed       Code = "child_crashed"          // the supervisor ended without a report
+	CodeNoModelAccess      Code = "no_model_access"        // an agent has no key and no log-in for its model
+	CodeAgentFailed        Code = "agent_failed"           // an agent says that it failed
+	CodeAgentIncomplete    Code = "agent_incomplete"       // an agent stopped before its natural end
+	CodeModelFailed        Code = "model_failed"           // the model API answered an agent with an error
+	CodeRateLimited        Code = "rate_limited"           // the model API refused for its rate limit
+	CodeOverloaded         Code = "overloaded"             // the model API is overloaded, or its answer was cut
+	CodeToolDenied         Code = "tool_denied"            // a tool call was denied, and the run may have none
 	CodeNotRunning         Code = "not_running"            // the subagent does not run (any more)
 	CodeForbidden          Code = "forbidden"              // the caller may not ask this
 	CodeTimeout            Code = "timeout"                // the deadline passed first

@@ -55,6 +55,7 @@ const (
 	ReasonStart      Reason = "start"      // it could not be started, or not in time
 	ReasonCrash      Reason = "crash"      // its supervisor ended without a report
 	ReasonShutdown   Reason = "shutdown"   // the coordinator was shut down
+	ReasonMaxTurns   Reason = "max_turns"  // an agent used up its turns
 	ReasonLimit      Reason = "limit"      // a limit refused or ended it: memory, disk, the host's processes
 	ReasonSandbox    Reason = "sandbox"    // its sandbox could not be applied
 	ReasonDependency Reason = "dependency" // something it needs failed (plans)
@@ -186,6 +187,8 @@ type Record struct {
 	Quarantined []string `json:"quarantined,omitempty"`
 	// SandboxHint is set where a failure looks like a denial of the sandbox.
 	SandboxHint *SandboxHint `json:"sandbox_hint,omitempty"`
+	// Agent is what an agent CLI said of its run.
+	Agent *AgentResult `json:"agent,omitempty"`
 
 	// ReadAt is when a reader acknowledged the end; nil is unread.
 	ReadAt *time.Time `json:"read_at,omitempty"`
@@ -212,7 +215,9 @@ type End struct {
 	Quarantined []string
 	// SandboxHint is set where the failure looks like a denial of the sandbox.
 	SandboxHint *SandboxHint
-	At          time.Time
+	// Agent is what an agent CLI said of its run, nil for commands.
+	Agent *AgentResult
+	At    time.Time
 	// NotRun says that an adopted child is known never to have been let go: it
 	// may be started again.
 	NotRun bool
@@ -241,6 +246,8 @@ type Progress struct {
 	// this is too long ago: it may be stopped or cut off, and may still work.
 	HeartbeatAt   *time.Time `json:"heartbeat_at,omitempty"`
 	HeartbeatLost bool       `json:"heartbeat_lost,omitzero"`
+	// Agent is set for agents.
+	Agent *AgentProgress `json:"agent,omitempty"`
 }
 
 // Snapshot is one subagent as shown to parents and people.
@@ -292,6 +299,8 @@ type Snapshot struct {
 	Quarantined []string `json:"quarantined,omitempty"`
 	// SandboxHint is set where a failure looks like a denial of the sandbox.
 	SandboxHint *SandboxHint `json:"sandbox_hint,omitempty"`
+	// Agent is what an agent CLI said of its run, at the end of an agent.
+	Agent *AgentResult `json:"agent,omitempty"`
 
 	Sandbox  *SandboxReport `json:"sandbox,omitempty"`
 	Process  *Process       `json:"process,omitempty"`
