@@ -36,6 +36,7 @@ type supervisor struct {
 	box    *outbox
 	live   *progress
 	bus    *bus
+	relay  *carrier // nil without one
 	// stops has one slot: the first stop counts, later ones change nothing.
 	stops chan events.Reason
 
@@ -81,7 +82,8 @@ func (s *supervisor) run() int {
 	var refusal *events.Error
 	if begun != nil {
 		refusal = storageError(s.spec.ID, begun)
-	} else {
+	} else if refusal = s.openRelay(); refusal == nil {
+		defer s.closeRelay()
 		r, refusal = startRunner(s.spec, s.reaper)
 	}
 	if refusal != nil {
@@ -102,6 +104,28 @@ func (s *supervisor) run() int {
 	}
 	s.bus.farewell(report, resultBound)
 	return ExitReported
+}
+
+// openRelay opens the relay to the gateway, if the spec has one, and puts its
+// address into the command and its environment.
+func (s *supervisor) openRelay() *events.Error {
+	if !s.spec.Relay {
+		return nil
+	}
+	relay, err := listenRelay(s.bus.askGateway)
+	if err != nil {
+		return events.Errorf(events.CodeStartFailed, events.LayerSandbox, "start %s: %w", s.spec.ID, err)
+	}
+	s.relay = relay
+	s.spec.Argv, s.spec.Env = relay.substitute(s.spec.Argv), relay.substitute(s.spec.Env)
+	s.bus.answers, s.bus.lost = relay.answer, relay.lost
+	return nil
+}
+
+func (s *supervisor) closeRelay() {
+	if s.relay != nil {
+		s.relay.close()
+	}
 }
 
 // supervise watches the runner to its end and returns the report.

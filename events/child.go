@@ -34,6 +34,10 @@ type ChildSpec struct {
 	// Profile and Active repeat what is enforced, for the child's own check.
 	Profile  string `json:"profile"`
 	Enforced bool   `json:"enforced"`
+	// Relay opens a listener on loopback for the agent inside, whose connections
+	// are carried to the coordinator's gateway. [RelayAddress] in Argv and Env is
+	// replaced by its address.
+	Relay bool `json:"relay,omitzero"`
 	// Direct gives the command the supervisor's own descriptors 0, 1 and 2, passes
 	// signals on to it, and takes part in no bus.
 	Direct bool `json:"direct,omitzero"`
@@ -41,6 +45,9 @@ type ChildSpec struct {
 	// stream of events.
 	Adapter *AdapterSpec `json:"adapter,omitempty"`
 }
+
+// RelayAddress stands in [ChildSpec] for the HOST:PORT of the relay's listener.
+const RelayAddress = "{hayward-relay}"
 
 // Started is a child's first report: confined, and the runner was started.
 type Started struct {
