@@ -156,8 +156,9 @@ type Report struct {
 	// Agent is what an agent CLI said of its run, and Answer its last text, whole.
 	Agent  *AgentResult `json:"agent,omitempty"`
 	Answer string       `json:"answer,omitempty"`
-	// AgentError is why an agent that ran did not succeed.
-	AgentError *Error `json:"agent_error,omitempty"`
+	// AgentError and AgentReason are why an agent that ran did not succeed.
+	AgentError  *Error `json:"agent_error,omitempty"`
+	AgentReason Reason `json:"agent_reason,omitempty"`
 }
 
 // ControlKind says what a [Control] asks of a child.

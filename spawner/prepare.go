@@ -236,7 +236,17 @@ func (c *child) inputPath(name, id string) string {
 	return c.outputPath(id)
 }
 
-// outputPath is where the whole stdout of a subagent is.
+// outputPath is where the whole output of a subagent is: the answer of an agent, else
+// its stdout.
 func (c *child) outputPath(id string) string {
-	return filepath.Join(c.s.cfg.Root.Path(), id, rundir.StdoutFile)
+	dir := filepath.Join(c.s.cfg.Root.Path(), id)
+	if answer := filepath.Join(dir, rundir.AnswerFile); isFile(answer) {
+		return answer
+	}
+	return filepath.Join(dir, rundir.StdoutFile)
+}
+
+func isFile(path string) bool {
+	info, err := os.Lstat(path)
+	return err == nil && info.Mode().IsRegular()
 }
