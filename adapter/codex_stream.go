@@ -13,9 +13,15 @@ import (
 // codexStream reads codex exec --json.
 type codexStream struct {
 	k known
+	// before is the usage of the session's earlier runs, which codex counts along.
+	before events.Usage
 }
 
-func newCodexStream() *codexStream { return &codexStream{} }
+func newCodexStream(before events.Usage) *codexStream {
+	s := &codexStream{before: before}
+	s.k.result.SessionUsage = before
+	return s
+}
 
 func (s *codexStream) known() *known { return &s.k }
 
@@ -85,10 +91,11 @@ func (s *codexStream) event(line []byte) ([]events.Item, bool) {
 	case "turn.completed":
 		k.ended, k.failure, k.settled = true, nil, true
 		k.result.StopReason = events.StopEnd
-		k.result.Usage = k.result.Usage.Add(events.Usage{
+		k.result.SessionUsage = events.Usage{
 			InputTokens: max(e.Usage.Input-e.Usage.Cached-e.Usage.CacheWrite, 0), OutputTokens: e.Usage.Output,
 			CacheReadTokens: e.Usage.Cached, CacheCreationTokens: e.Usage.CacheWrite,
-		})
+		}
+		k.result.Usage = k.result.SessionUsage.Less(s.before)
 		usage := k.result.Usage
 		return []events.Item{{
 			Kind: events.ItemResult, SessionID: k.result.SessionID, StopReason: events.StopEnd, Usage: &usage,

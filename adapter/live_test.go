@@ -61,11 +61,8 @@ func runLive(t *testing.T, r Request, dir string, kind events.ItemKind, on func(
 	}
 	argv := setup.Argv
 	if r.Agent == events.AgentCodex { // so that a failure takes no minutes
-		argv = slices.Insert(argv, len(argv)-1, "-c", "model_providers.hayward.request_max_retries=1", "-c", "model_providers.hayward.stream_max_retries=1")
-		if r.Resume != "" {
-			argv = append(slices.Delete(argv, len(argv)-6, len(argv)-5), r.Resume, "-")
-			argv = slices.Delete(argv, len(argv)-3, len(argv)-2)
-		}
+		at := slices.Index(argv, "--skip-git-repo-check")
+		argv = slices.Insert(argv, at, "-c", "model_providers.hayward.request_max_retries=1", "-c", "model_providers.hayward.stream_max_retries=1")
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 90*time.Second)
 	defer cancel()
@@ -166,6 +163,49 @@ func TestLive(t *testing.T) {
 			}
 			require.Equal(t, c.exit, got.exit)
 			c.check(t, got.outcome)
+		})
+	}
+}
+
+// TestResume lets each CLI work, and then go on in its session: what it did before
+// is sent to the model again.
+func TestResume(t *testing.T) {
+	programs(t)
+	for agent, call := range map[string][]modelstub.ToolCall{
+		events.AgentClaude: tool("Bash", claudeWrites), events.AgentCodex: tool("exec_command", codexWrites),
+	} {
+		t.Run(agent, func(t *testing.T) {
+			stub, err := modelstub.Start(modelstub.Script{Scenarios: []modelstub.Scenario{{Turns: []modelstub.Turn{
+				{Text: "I write the file.", Tools: call, Usage: use(100, 20, 0)},
+				{Text: done, Usage: use(130, 9, 0)},
+				{Text: "It says hello, as I said.", Usage: use(40, 8, 139)},
+			}}}}, modelstub.Options{})
+			require.NoError(t, err)
+			defer func() { require.NoError(t, stub.Close()) }()
+			r, dir := liveRequest(t, agent, stub)
+			r.SystemPrompt = "You are the first among the testers."
+			first := runLive(t, r, dir, "", nil, "")
+			require.Nil(t, first.outcome.Error)
+			made, err := os.ReadFile(filepath.Join(dir, "made.txt"))
+			require.NoError(t, err)
+			require.Equal(t, "hello\n", string(made))
+
+			r.Resume, r.Prompt = first.outcome.Result.SessionID, "What does made.txt say?"
+			r.SessionUsage = first.outcome.Result.SessionUsage
+			again := runLive(t, r, dir, "", nil, "")
+			require.Nil(t, again.outcome.Error, "%s", again.stderr)
+			require.Equal(t, "It says hello, as I said.", again.outcome.Answer)
+			require.Equal(t, r.Resume, again.outcome.Result.SessionID)
+			require.Equal(t, events.Usage{InputTokens: 40, OutputTokens: 8, CacheReadTokens: 139}, again.outcome.Result.Usage)
+
+			sent := stub.Requests()
+			last := sent[len(sent)-1]
+			for _, text := range []string{prompt, done, "echo hello", "What does made.txt say?", "first among the testers"} {
+				require.Contains(t, last.Body, text)
+			}
+			for _, request := range sent {
+				require.Equal(t, modelstub.Fingerprint("relay-token"), request.Key)
+			}
 		})
 	}
 }

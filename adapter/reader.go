@@ -47,7 +47,7 @@ func NewReader(spec events.AdapterSpec) *Reader {
 	case events.AgentClaude:
 		r.stream = newClaudeStream()
 	case events.AgentCodex:
-		r.stream = newCodexStream()
+		r.stream = newCodexStream(spec.SessionUsage)
 	default:
 		return nil
 	}

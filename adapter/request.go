@@ -68,6 +68,8 @@ type Request struct {
 	Relay Relay
 	// Resume is the session to go on with, which is in Home.
 	Resume string
+	// SessionUsage is that of the result whose session Resume is.
+	SessionUsage events.Usage
 }
 
 // Relay is an address at which model APIs are reached without their key.

@@ -18,7 +18,7 @@ func newSetup(r Request) Setup {
 	}
 	return Setup{
 		Argv: append([]string(nil), argv...), Stdin: r.Prompt,
-		Adapter: events.AdapterSpec{Agent: r.Agent, RequireNoDenials: r.RequireNoDenials},
+		Adapter: events.AdapterSpec{Agent: r.Agent, RequireNoDenials: r.RequireNoDenials, SessionUsage: r.SessionUsage},
 	}
 }
 

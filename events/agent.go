@@ -13,6 +13,8 @@ type AdapterSpec struct {
 	Agent string `json:"agent"`
 	// RequireNoDenials makes a denied tool call a failure of the run.
 	RequireNoDenials bool `json:"require_no_denials,omitzero"`
+	// SessionUsage is that of the result whose session is resumed.
+	SessionUsage Usage `json:"session_usage,omitzero"`
 }
 
 // Usage counts tokens. The four counts do not overlap: their sum is everything
@@ -33,6 +35,16 @@ func (u Usage) Add(v Usage) Usage {
 		OutputTokens:        u.OutputTokens + v.OutputTokens,
 		CacheReadTokens:     u.CacheReadTokens + v.CacheReadTokens,
 		CacheCreationTokens: u.CacheCreationTokens + v.CacheCreationTokens,
+	}
+}
+
+// Less returns what u has more than v.
+func (u Usage) Less(v Usage) Usage {
+	return Usage{
+		InputTokens:         max(u.InputTokens-v.InputTokens, 0),
+		OutputTokens:        max(u.OutputTokens-v.OutputTokens, 0),
+		CacheReadTokens:     max(u.CacheReadTokens-v.CacheReadTokens, 0),
+		CacheCreationTokens: max(u.CacheCreationTokens-v.CacheCreationTokens, 0),
 	}
 }
 
@@ -106,6 +118,8 @@ type AgentResult struct {
 	// before its agent could say all of it.
 	Usage           Usage `json:"usage"`
 	UsageIncomplete bool  `json:"usage_incomplete,omitzero"`
+	// SessionUsage is that of the session, all its runs, where the agent counts so.
+	SessionUsage Usage `json:"session_usage,omitzero"`
 	// CostUSD is what the agent says it cost; absent where it does not say.
 	CostUSD *float64     `json:"cost_usd,omitempty"`
 	Models  []ModelUsage `json:"models,omitempty"`
