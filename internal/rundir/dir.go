@@ -26,6 +26,7 @@ const (
 	StdoutFile     = "stdout.log"
 	StderrFile     = "stderr.log"
 	TranscriptFile = "transcript.jsonl"
+	UsageFile      = "usage.jsonl"
 )
 
 // ErrTorn is what a file is that exists and cannot be read as what it should
