@@ -28,6 +28,10 @@ func codex(r Request) (Setup, *events.Error) {
 	if err != nil {
 		return Setup{}, err
 	}
+	if r.RequireNoDenials && !r.Confined {
+		return Setup{}, events.Errorf(events.CodeUnsupported, events.LayerGate, "codex does not tell of the calls that it denies, so require_no_denials cannot hold").
+			WithRemedy("use a sandbox profile, in which codex denies nothing, or the agent claude")
+	}
 	s.Argv = append(s.Argv, "exec")
 	if r.Resume != "" {
 		s.Argv = append(s.Argv, "resume")
@@ -136,6 +140,8 @@ func codexConfig(r Request) ([]byte, *events.Error) {
 	if r.Relay != (Relay{}) {
 		b.WriteString("\n[model_providers.hayward]\nname = \"Hayward\"\nwire_api = \"responses\"\n")
 		b.WriteString("env_key = " + tomlString(RelayTokenVariable) + "\nsupports_websockets = false\n")
+		// The waits double from 200 ms on: long enough for the relay to come back.
+		b.WriteString("request_max_retries = 10\nstream_max_retries = 10\n")
 	}
 	for _, m := range r.MCPServers {
 		table, err := codexMCP(m)

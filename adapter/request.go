@@ -111,8 +111,6 @@ type File struct {
 	// Path is relative to the home, with slashes.
 	Path string
 	Data []byte
-	// Keep leaves an existing file as it is.
-	Keep bool
 }
 
 // New returns the command of a request, or a refusal that names the ways on.

@@ -97,7 +97,8 @@ type AgentResult struct {
 	SessionID  string     `json:"session_id,omitempty"`
 	Model      string     `json:"model,omitempty"`
 	StopReason StopReason `json:"stop_reason"`
-	// Turns counts the model's answers, ToolCalls what it called.
+	// Turns counts the model's answers, or the prompts that were answered where the
+	// agent tells no more; ToolCalls counts what it called.
 	Turns     int `json:"turns"`
 	ToolCalls int `json:"tool_calls"`
 

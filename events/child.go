@@ -84,8 +84,7 @@ const (
 	ItemThinking   ItemKind = "thinking"    // text that it thought
 	ItemToolCall   ItemKind = "tool_call"   // a tool that it called, with Input
 	ItemToolResult ItemKind = "tool_result" // what the tool gave back
-	ItemUsage      ItemKind = "usage"       // the tokens of one answer of the model
-	ItemResult     ItemKind = "result"      // how the agent says that it ended
+	ItemResult     ItemKind = "result"      // how the agent says that it ended, with the Usage of all of it
 	ItemEvent      ItemKind = "event"       // anything else in its stream; Tool is the name of the event
 )
 
