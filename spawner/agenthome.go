@@ -100,11 +100,6 @@ func seed(home string, files []adapter.File) error {
 	}
 	defer root.Close()
 	for _, f := range files {
-		if f.Keep {
-			if _, err := root.Lstat(f.Path); err == nil {
-				continue
-			}
-		}
 		if err := root.MkdirAll(slashpath.Dir(f.Path), 0o700); err != nil {
 			return err
 		}
