@@ -74,7 +74,7 @@ func (c *child) prepare() *events.Error {
 		Home:        req.Env["HOME"],
 		TempDir:     c.tempDir,
 		TempRoot:    filepath.Dir(c.tempDir),
-		Path:        path(req.Env),
+		Path:        toolPath(req),
 		Protected:   c.s.cfg.Protected,
 		CacheRoot:   c.s.cfg.CacheRoot,
 		ChildBinary: c.s.cfg.ChildBinary,
