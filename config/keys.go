@@ -3,6 +3,7 @@ package config
 import (
 	"fmt"
 	"net"
+	"net/url"
 	"strings"
 	"time"
 
@@ -66,6 +67,27 @@ var (
 		Values: []string{SyncInterval, SyncAlways}, About: "when records reach the disk: once a second, so that a power cut may lose the last second, or always"}
 )
 
+// The keys of agents and of their models.
+var (
+	AgentRunner = &Key{Name: "agents.runner", Kind: KindString, Scope: ScopeDaemon, Default: events.AgentClaude,
+		Values: []string{events.AgentClaude, events.AgentCodex}, About: "what runs agent types that name no runner"}
+
+	AnthropicURL = &Key{Name: "gateway.anthropic_url", Kind: KindString, Scope: ScopeDaemon, Default: "https://api.anthropic.com",
+		About: "where the gateway finds the Anthropic API", check: webAddress}
+	AnthropicKeyFile = &Key{Name: "gateway.anthropic_key_file", Kind: KindString, Scope: ScopeDaemon,
+		About: "the file with its key, readable by its owner alone; else the systemd credential anthropic-api-key, else the variable of gateway.anthropic_key_env"}
+	AnthropicKeyEnv = &Key{Name: "gateway.anthropic_key_env", Kind: KindString, Scope: ScopeDaemon, Default: "ANTHROPIC_API_KEY",
+		About: "the variable of the daemon that holds its key"}
+	OpenAIURL = &Key{Name: "gateway.openai_url", Kind: KindString, Scope: ScopeDaemon, Default: "https://api.openai.com",
+		About: "where the gateway finds the OpenAI API", check: webAddress}
+	OpenAIKeyFile = &Key{Name: "gateway.openai_key_file", Kind: KindString, Scope: ScopeDaemon,
+		About: "the file with its key; else the systemd credential openai-api-key, else the variable of gateway.openai_key_env"}
+	OpenAIKeyEnv = &Key{Name: "gateway.openai_key_env", Kind: KindString, Scope: ScopeDaemon, Default: "OPENAI_API_KEY",
+		About: "the variable of the daemon that holds its key"}
+	GatewayMaxTokens = &Key{Name: "gateway.max_tokens", Kind: KindInt, Scope: ScopeDaemon, Default: "0",
+		About: "tokens that one subagent may use through the gateway, read and written together; 0: no bound"}
+)
+
 // The values of [BusSync].
 const (
 	SyncInterval = "interval"
@@ -91,6 +113,7 @@ var Keys = append([]*Key{
 	LimitPerSession, LimitTotal, LimitQueue, LimitDepth, LimitPerType, AtLimit, LimitMemory,
 	KeepFinished, KeepFor,
 	DaemonIdle, DaemonTCP, DaemonHandover, DaemonLogLevel, BusSync,
+	AgentRunner, AnthropicURL, AnthropicKeyFile, AnthropicKeyEnv, OpenAIURL, OpenAIKeyFile, OpenAIKeyEnv, GatewayMaxTokens,
 }, Deadlines...)
 
 // Find returns the key of a name, or nil.
@@ -131,6 +154,14 @@ func duration(v any) error {
 func memory(v any) error {
 	if n := v.(size); n != 0 && (n < events.MinMemoryBytes || n > events.MaxMemoryBytes) {
 		return fmt.Errorf("%s is neither 0 nor between %s and %s", n, size(events.MinMemoryBytes), size(events.MaxMemoryBytes))
+	}
+	return nil
+}
+
+func webAddress(v any) error {
+	u, err := url.Parse(v.(string))
+	if err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" || u.User != nil {
+		return fmt.Errorf("%q is not an address such as https://api.example.com", v)
 	}
 	return nil
 }

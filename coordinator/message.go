@@ -13,6 +13,8 @@ type (
 		Caller    Caller
 		Event     events.SubagentEvent
 		Responder Responder
+		// Agent is what the type of a spawn was resolved to; nil for a plain command.
+		Agent *events.AgentSpec
 
 		// digest is that of the spawn, made outside the loop.
 		digest string

@@ -32,6 +32,7 @@ const (
 	CodeUnknownID          Code = "unknown_id"             // nothing the caller may see has the id
 	CodeAmbiguousID        Code = "ambiguous_id"           // the id's ending fits several
 	CodeUnknownType        Code = "unknown_type"           // no such subagent type; details list the known
+	CodeNoModelAccess      Code = "no_model_access"        // an agent has neither a key at the gateway nor a log-in
 	CodeMissingCommand     Code = "missing_command"        // the command runner has no command
 	CodeCommandNotFound    Code = "command_not_found"      // the command's program does not exist
 	CodeCommandNotExec     Code = "command_not_executable" // the command's program cannot be executed
@@ -54,7 +55,6 @@ const (
 	CodeStartFailed        Code = "start_failed"           // a step of the start failed and was undone
 	CodeStartTimeout       Code = "start_timeout"          // the child did not report in time
 	CodeChildCrashed       Code = "child_crashed"          // the supervisor ended without a report
-	CodeNoModelAccess      Code = "no_model_access"        // an agent has no key and no log-in for its model
 	CodeAgentFailed        Code = "agent_failed"           // an agent says that it failed
 	CodeAgentIncomplete    Code = "agent_incomplete"       // an agent stopped before its natural end
 	CodeModelFailed        Code = "model_failed"           // the model API answered an agent with an error

@@ -117,6 +117,8 @@ type Spec struct {
 	Run    int    `json:"run"`
 	// Request is the spawn as it came, ids and defaults filled in.
 	Request Spawn `json:"request"`
+	// Agent is the agent type as it was resolved; absent for a plain command.
+	Agent *AgentSpec `json:"agent,omitempty"`
 	// Depth is 0 for subagents of a client, the spawner's plus 1 for nested ones.
 	Depth int `json:"depth"`
 	// ParentID is the subagent that asked, empty for clients.

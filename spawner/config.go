@@ -63,6 +63,9 @@ type Config struct {
 	// Protected are paths of ours that no child may write.
 	Protected []string
 
+	// ModelCredential is what the agent of a run presents to the gateway.
+	ModelCredential func(id string, run int) string
+
 	Credentials Credentials
 	Controller  Controller
 	Observer    Observer

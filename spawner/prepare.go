@@ -56,6 +56,10 @@ func (c *child) prepare() *events.Error {
 	if inputErr != nil {
 		return inputErr
 	}
+	kept, homeErr := c.makeHome()
+	if homeErr != nil {
+		return homeErr
+	}
 	req := c.spec.Request
 	profiles, profilesErr := loadProfiles(c.s.cfg.Profiles, req)
 	if profilesErr != nil {
@@ -70,7 +74,7 @@ func (c *child) prepare() *events.Error {
 		Home:        req.Env["HOME"],
 		TempDir:     c.tempDir,
 		TempRoot:    filepath.Dir(c.tempDir),
-		Path:        path(req.Env),
+		Path:        toolPath(req),
 		Protected:   c.s.cfg.Protected,
 		CacheRoot:   c.s.cfg.CacheRoot,
 		ChildBinary: c.s.cfg.ChildBinary,
@@ -78,12 +82,17 @@ func (c *child) prepare() *events.Error {
 		Hidden:      c.s.cfg.Hidden,
 		Bus:         c.s.cfg.BusPath,
 		Inputs:      inputs,
+		Kept:        kept,
+		Loopback:    c.runsAgent() && c.spec.Agent.Access == events.AccessGateway,
 	}, c.s.cfg.Support)
 	if planErr != nil {
 		return planErr
 	}
 	c.plan = plan
 	c.onUndo(func() { plan.Close() })
+	if err := c.setUpAgent(); err != nil {
+		return err
+	}
 
 	c.token = newCredential()
 	c.s.cfg.Credentials.Grant(c.spec.ID, c.token.hash)

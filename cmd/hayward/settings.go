@@ -12,6 +12,7 @@ import (
 	"github.com/hayward-dev/hayward/config"
 	"github.com/hayward-dev/hayward/coordinator"
 	"github.com/hayward-dev/hayward/events"
+	"github.com/hayward-dev/hayward/gateway"
 	"github.com/hayward-dev/hayward/internal/daemon"
 	"github.com/hayward-dev/hayward/internal/deadlines"
 	"github.com/hayward-dev/hayward/internal/trust"
@@ -164,6 +165,18 @@ func (a *app) daemonOptions() daemon.Options {
 		SyncAlways: c.String(config.BusSync) == config.SyncAlways,
 		Origins:    make(map[string]string),
 		Settle:     enforcePins(c),
+
+		AgentRunner: c.String(config.AgentRunner), MaxTokens: int64(c.Int(config.GatewayMaxTokens)), Getenv: a.getenv,
+		Upstreams: []gateway.Upstream{
+			{
+				Name: "anthropic", Base: c.String(config.AnthropicURL), KeyFile: c.String(config.AnthropicKeyFile),
+				KeyEnv: c.String(config.AnthropicKeyEnv), Credential: "anthropic-api-key",
+			},
+			{
+				Name: "openai", Base: c.String(config.OpenAIURL), KeyFile: c.String(config.OpenAIKeyFile),
+				KeyEnv: c.String(config.OpenAIKeyEnv), Credential: "openai-api-key",
+			},
+		},
 	}
 	for i, d := range deadlines.All {
 		*d.Of(&o.Deadlines) = c.Duration(config.Deadlines[i])

@@ -234,6 +234,11 @@ func (f *files) inspect(ctx context.Context, data []byte) (any, *events.Error) {
 		return nil, events.Errorf(events.CodeStoreDamaged, events.LayerWorkspace, "inspect %s: %w", snap.SubagentID, specErr)
 	}
 	hideValues(spec.Request.Env)
+	if spec.Agent != nil {
+		for i := range spec.Agent.MCPServers {
+			spec.Agent.MCPServers[i].Config = nil // it may hold secrets
+		}
+	}
 	reply.Spec = &spec
 	return reply, nil
 }

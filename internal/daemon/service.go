@@ -33,6 +33,7 @@ type service struct {
 	log     *zap.Logger
 	// profiles is the path of the global sandbox.toml.
 	profiles string
+	agents   spawner.Agents
 
 	// lastUse is when a client last asked for anything, in Unix nanoseconds.
 	lastUse atomic.Int64
@@ -149,7 +150,7 @@ func (s *service) onEvent(kind events.Kind, r micro.Request) {
 	}
 	spawn, isSpawn := event.(events.Spawn)
 	if !isSpawn {
-		s.submit(event, reply)
+		s.submit(event, nil, reply)
 		return
 	}
 	if err := s.beginResolving(); err != nil {
@@ -164,7 +165,11 @@ func (s *service) onEvent(kind events.Kind, r micro.Request) {
 				return
 			}
 		}
-		resolved, err := spawner.Resolve(s.ctx, spawn, s.profiles)
+		spawn, agent, err := s.agents.Resolve(spawn)
+		resolved := spawn
+		if err == nil {
+			resolved, err = spawner.Resolve(s.ctx, spawn, agent, s.profiles)
+		}
 		if err == nil {
 			err = spawner.CheckHost(spawn.ID)
 		}
@@ -173,10 +178,10 @@ func (s *service) onEvent(kind events.Kind, r micro.Request) {
 			return
 		}
 		if spawn.RunInBackground {
-			s.submit(resolved, reply)
+			s.submit(resolved, agent, reply)
 			return
 		}
-		s.submit(resolved, s.callers.watch(reply))
+		s.submit(resolved, agent, s.callers.watch(reply))
 	})
 }
 
@@ -192,10 +197,11 @@ func (s *service) beginResolving() *events.Error {
 	}
 }
 
-func (s *service) submit(event events.SubagentEvent, reply coordinator.Responder) {
+func (s *service) submit(event events.SubagentEvent, agent *events.AgentSpec, reply coordinator.Responder) {
 	err := s.coord.Submit(coordinator.Request{
 		Caller:    coordinator.Caller{Principal: "client"},
 		Event:     event,
+		Agent:     agent,
 		Responder: reply,
 	})
 	if err != nil {

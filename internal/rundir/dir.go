@@ -27,6 +27,7 @@ const (
 	AnswerFile     = "answer.txt" // what an agent said last, at its end
 	StderrFile     = "stderr.log"
 	TranscriptFile = "transcript.jsonl"
+	UsageFile      = "usage.jsonl"
 )
 
 // ErrTorn is what a file is that exists and cannot be read as what it should
