@@ -36,7 +36,7 @@ type argument struct {
 func arguments[T any](do func(*call, T) (*answer, error)) func(json.RawMessage) (func(*call) (*answer, error), *events.Error) {
 	return func(raw json.RawMessage) (func(*call) (*answer, error), *events.Error) {
 		var args T
-		if len(raw) == 0 {
+		if len(raw) == 0 || string(raw) == "null" {
 			raw = json.RawMessage("{}")
 		}
 		if err := events.DecodeStrict(raw, &args); err != nil {

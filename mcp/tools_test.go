@@ -118,6 +118,8 @@ func TestRefusals(t *testing.T) {
 		require.Contains(t, r.text, c.says)
 	}
 	require.Zero(t, b.coord.Spawned())
+	require.False(t, b.call("list_subagents", json.RawMessage("null")).error)
+	require.False(t, b.call("list_subagents", json.RawMessage(`{"after":null}`)).error)
 
 	_, err := b.cs.CallTool(b.ctx, &sdk.CallToolParams{Name: "nonsense"})
 	require.ErrorContains(t, err, "unknown tool")
