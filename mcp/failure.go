@@ -34,7 +34,7 @@ func failure(err error, t tool) *sdk.CallToolResult {
 	switch remedy, ok := remedies[e.Code]; {
 	case e.Code == events.CodeInvalidRequest && e.Remedy == "":
 		e.Remedy = "see the input schema of " + t.name
-	case ok && (e.Remedy == "" || strings.Contains(e.Remedy, "hayward ")):
+	case ok && (e.Remedy == "" || strings.Contains(e.Remedy, "hayward ") && !strings.Contains(e.Remedy, "hayward mcp")):
 		e.Remedy = remedy
 	}
 	if e.Remedy == "" {

@@ -90,7 +90,7 @@ func TestRefusals(t *testing.T) {
 		{"spawn_subagent", `{"command":["true"],"Cwd":"."}`, events.CodeInvalidRequest, "Cwd"},
 		{"spawn_subagent", `{"command":"true"}`, events.CodeInvalidRequest, "command"},
 		{"spawn_subagent", `{"command":["true"],"command":["false"]}`, events.CodeInvalidRequest, "command"},
-		{"spawn_subagent", `{"command":["true"],"sandbox":"off"}`, events.CodeForbidden, "workspace, strict"},
+		{"spawn_subagent", `{"command":["true"],"sandbox":"off"}`, events.CodeForbidden, "--allow-sandbox"},
 		{"spawn_subagent", `{"command":["true"],"cwd":"/"}`, events.CodeForbidden, "is not below"},
 		{"spawn_subagent", `{"command":["true"],"cwd":"../.."}`, events.CodeForbidden, "is not below"},
 		{"spawn_subagent", `{"command":["true"],"cwd":"nowhere"}`, events.CodeCwdMissing, "nowhere"},
