@@ -22,6 +22,7 @@ const (
 	maxErrorText   = 2 << 10
 	maxShortText   = 200
 	maxQuarantined = 8
+	maxDenials     = 4
 )
 
 // answer is what a tool says: a body for programs, and for people and models the
@@ -80,6 +81,7 @@ type subagent struct {
 	Sandbox        string              `json:"sandbox,omitempty" jsonschema:"the profile that was applied"`
 	SandboxHint    *events.SandboxHint `json:"sandbox_hint,omitempty" jsonschema:"the failure looks like a denial of the sandbox"`
 	Quarantined    []string            `json:"quarantined,omitempty"`
+	Agent          *events.AgentResult `json:"agent,omitempty" jsonschema:"of an agent: why it stopped, its usage and cost, and what it was denied"`
 }
 
 // result makes the answer that fits.
@@ -150,6 +152,13 @@ func view(s events.Snapshot, n int) subagent {
 	}
 	v.SandboxHint = s.SandboxHint
 	v.Quarantined = s.Quarantined[:min(len(s.Quarantined), maxQuarantined)]
+	if s.Agent != nil {
+		agent := *s.Agent
+		agent.Models = nil
+		agent.Denials = agent.Denials[:min(len(agent.Denials), maxDenials)]
+		agent.Warnings = agent.Warnings[:min(len(agent.Warnings), maxDenials)]
+		v.Agent = &agent
+	}
 	v.OutputBytes, v.OutputPath = s.Output.Bytes, s.Output.Path
 	v.StderrTail = tail(clean(s.StderrTail), min(n/4, events.MaxStderrTail))
 	v.cut(s.Output, n-len(v.StderrTail))
@@ -238,6 +247,16 @@ func (v *subagent) text() []string {
 	}
 	if h := v.SandboxHint; h != nil {
 		lines = append(lines, fmt.Sprintf("the sandbox %s seems to have refused to %s %s: %s", h.Profile, h.Operation, h.Path, h.Remedy))
+	}
+	if g := v.Agent; g != nil {
+		line := fmt.Sprintf("%s stopped: %s, after %d turns, %d tool calls and %d tokens", g.Agent, g.StopReason, g.Turns, g.ToolCalls, g.Usage.Total())
+		if g.CostUSD != nil {
+			line += fmt.Sprintf(" for $%.4f", *g.CostUSD)
+		}
+		if g.DenialCount > 0 {
+			line += fmt.Sprintf("; %d calls were denied", g.DenialCount)
+		}
+		lines = append(lines, line)
 	}
 	if v.Output != "" {
 		lines = append(lines, "output:", strings.TrimSuffix(v.Output, "\n"))

@@ -240,3 +240,21 @@ func TestLeaving(t *testing.T) {
 	require.NoError(t, <-left)
 	require.Equal(t, events.StateQueued, other.Snapshot().State, "what another spawned goes on")
 }
+
+// The result of an agent says why it stopped, what it used and was denied.
+func TestAgentsTellWhatTheyUsed(t *testing.T) {
+	b := newBench(t, "", nil)
+	cost := 0.0125
+	b.background("one").End(func(s *events.Snapshot) {
+		s.Status = events.StatusCompleted
+		s.Agent = &events.AgentResult{
+			Agent: "claude", StopReason: "end_turn", Turns: 3, ToolCalls: 7, Usage: events.Usage{InputTokens: 1000, OutputTokens: 200}, CostUSD: &cost,
+			DenialCount: 9, Denials: make([]events.Denial, 9),
+		}
+	})
+	r := b.call("read_completions", nil)
+	require.Contains(t, r.text, "claude stopped: end_turn, after 3 turns, 7 tool calls and 1200 tokens for $0.0125; 9 calls were denied")
+	require.Equal(t, int64(1000), r.Subagents[0].Agent.Usage.InputTokens)
+	require.Len(t, r.Subagents[0].Agent.Denials, maxDenials)
+	require.Equal(t, 9, r.Subagents[0].Agent.DenialCount)
+}
