@@ -14,13 +14,13 @@ import (
 // The keys of the client.
 var (
 	Session = &Key{Name: "session", Kind: KindString, Scope: ScopeClient, Default: "default",
-		Env: "HAYWARD_SESSION", Flag: "session", Verbs: "spawn, completions, outstanding, cancel",
+		Env: "HAYWARD_SESSION", Flag: "session", Verbs: "spawn, completions, outstanding, cancel, mcp",
 		About: "the session that new subagents belong to and whose completions are read", check: scope}
 	SandboxProfile = &Key{Name: "sandbox.profile", Kind: KindString, Scope: ScopeClient, Default: "workspace",
-		Env: "HAYWARD_SANDBOX", Flag: "sandbox", Verbs: "spawn",
+		Env: "HAYWARD_SANDBOX", Flag: "sandbox", Verbs: "spawn, mcp",
 		About: "the sandbox profile of subagents that name none; also of those in a plan", check: word}
 	SandboxBestEffort = &Key{Name: "sandbox.best_effort", Kind: KindBool, Scope: ScopeClient, Default: "false",
-		Flag: "sandbox-best-effort", Verbs: "spawn",
+		Flag: "sandbox-best-effort", Verbs: "spawn, mcp",
 		About: "whether a subagent starts when the kernel cannot enforce a part of its profile; what is missing is recorded"}
 	SpawnMaxRuntime = &Key{Name: "spawn.max_runtime", Kind: KindDuration, Scope: ScopeClient,
 		Env: "HAYWARD_MAX_RUNTIME", Flag: "max-runtime", Verbs: "spawn", Least: int64(time.Millisecond),

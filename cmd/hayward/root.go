@@ -53,7 +53,7 @@ func (a *app) rootCommand() *cobra.Command {
 	for group, commands := range map[string][]*cobra.Command{
 		groupWork: {
 			a.withSettings(a.spawnCommand()), a.withSettings(a.runCommand()), a.waitCommand(),
-			a.withSettings(a.cancelCommand()), a.rmCommand(), a.pruneCommand(),
+			a.withSettings(a.cancelCommand()), a.rmCommand(), a.pruneCommand(), a.withSettings(a.mcpCommand()),
 		},
 		groupSee: {
 			a.queryCommand(), a.psCommand(), a.withSettings(pointToCompletion(a.completionsCommand())),
