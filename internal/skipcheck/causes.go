@@ -43,7 +43,6 @@ var causes = []cause{
 	// A test finds this out by trying it outside of a sandbox; so it is believed.
 	{regexp.MustCompile(`needs the (int80|x32) ABI`), func([]string) bool { return true }},
 	{regexp.MustCompile(`needs the agent CLIs`), func([]string) bool { return os.Getenv("HAYWARD_AGENT_CLIS") == "" }},
-	{regexp.MustCompile(`needs the agent CLIs of HAYWARD_AGENT_CLIS`), func([]string) bool { return os.Getenv("HAYWARD_AGENT_CLIS") == "" }},
 	{regexp.MustCompile(`needs the program ([A-Za-z0-9_.+-]+)`), func(g []string) bool {
 		_, err := exec.LookPath(g[0])
 		return err != nil
