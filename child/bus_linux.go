@@ -21,8 +21,15 @@ type bus struct {
 	// control takes messages on the control subject, one at a time. It must not
 	// block.
 	control func(data []byte, reply func(events.ControlReply))
+	// answers and lost belong to the relay: frames of the gateway, and a connection
+	// that is down. Nil without a relay; set before dial.
+	answers func(data []byte, reply func(string))
+	lost    func()
 	// connected has one slot: a connection was made, the first or a later one.
 	connected chan struct{}
+	// ready is closed once there was a connection.
+	ready     chan struct{}
+	readyOnce sync.Once
 
 	mu   sync.Mutex
 	conn *nats.Conn // guarded by mu; nil before dial has ended
@@ -42,7 +49,7 @@ const (
 func newBus(spec events.ChildSpec, control func([]byte, func(events.ControlReply))) *bus {
 	return &bus{
 		id: spec.ID, token: spec.Token, control: control,
-		connected: make(chan struct{}, 1),
+		connected: make(chan struct{}, 1), ready: make(chan struct{}),
 	}
 }
 
@@ -54,6 +61,7 @@ func (b *bus) dial() error {
 		case b.connected <- struct{}{}:
 		default:
 		}
+		b.markReady()
 	}
 	url, options := dial.Options(dial.InDir(handoff.FDBus, socketName), b.id, b.token, events.ChildInbox(b.id))
 	nc, err := nats.Connect(url, append(options,
@@ -65,6 +73,11 @@ func (b *bus) dial() error {
 		nats.ReconnectBufSize(-1),
 		nats.PingInterval(10*time.Second),
 		nats.MaxPingsOutstanding(2),
+		nats.DisconnectErrHandler(func(*nats.Conn, error) {
+			if b.lost != nil {
+				b.lost()
+			}
+		}),
 		nats.ConnectHandler(up),
 		nats.ReconnectHandler(up),
 		// Errors of a connection are answered by a new one; the default would
@@ -78,10 +91,24 @@ func (b *bus) dial() error {
 		nc.Close()
 		return fmt.Errorf("subscribe to control messages: %w", err)
 	}
+	if b.answers != nil {
+		if _, err := nc.Subscribe(events.ModelAnswerSubject(b.id), b.handleModel); err != nil {
+			nc.Close()
+			return fmt.Errorf("subscribe to the gateway's answers: %w", err)
+		}
+	}
 	b.mu.Lock()
 	b.conn = nc
 	b.mu.Unlock()
+	b.markReady()
 	return nil
+}
+
+// markReady closes ready as soon as there is a connection that live returns.
+func (b *bus) markReady() {
+	if b.live() != nil {
+		b.readyOnce.Do(func() { close(b.ready) })
+	}
 }
 
 func (b *bus) handle(m *nats.Msg) {

@@ -29,6 +29,13 @@ func (s stream) String() string {
 // what comes while it is full is told by its size alone.
 const maxPendingText = 64 << 10
 
+// maxPendingSaid bounds what an agent said that waits for the recorder, each item
+// counted with itemOverhead.
+const (
+	maxPendingSaid = 4 << 20
+	itemOverhead   = 512
+)
+
 // outbox holds what happened until the recorder takes it. Putting something in
 // never waits: the text of output is what gives way.
 type outbox struct {
@@ -38,6 +45,7 @@ type outbox struct {
 	mu      sync.Mutex
 	items   []events.Item   // guarded by mu
 	pending [streams]output // guarded by mu
+	spoken  int             // guarded by mu; the size of what an agent said in items
 }
 
 // output is a part of a stream that waits: its text, then omitted more bytes.
@@ -61,6 +69,33 @@ func (o *outbox) add(item events.Item) {
 
 // note puts a remark of the supervisor in.
 func (o *outbox) note(text string) { o.add(events.Item{Kind: events.ItemNote, Text: text}) }
+
+// said puts in what an agent said. What comes while there is too much of it is told
+// by its place in stdout alone.
+func (o *outbox) said(items []events.Item) {
+	if len(items) == 0 {
+		return
+	}
+	now := time.Now().UTC()
+	o.mu.Lock()
+	for _, item := range items {
+		item.At = now
+		if o.spoken += itemOverhead + len(item.Text) + len(item.Input); o.spoken <= maxPendingSaid {
+			o.items = append(o.items, item)
+			continue
+		}
+		end := item.Offset + item.Bytes
+		if last := &o.items[len(o.items)-1]; last.Kind == events.ItemEvent && last.TextOmitted && last.Text == "" {
+			last.Bytes = end - last.Offset
+			continue
+		}
+		o.items = append(o.items, events.Item{
+			At: now, Kind: events.ItemEvent, Stream: item.Stream, Offset: item.Offset, Bytes: item.Bytes, TextOmitted: true,
+		})
+	}
+	o.mu.Unlock()
+	o.notify()
+}
 
 // output puts in what was written to s at offset. It copies p.
 func (o *outbox) output(s stream, offset int64, p []byte) {
@@ -92,7 +127,7 @@ func (o *outbox) take(final bool) []events.Item {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	items := o.items
-	o.items = nil
+	o.items, o.spoken = nil, 0
 	for s := range streams {
 		items = o.pending[s].take(items, s, final)
 	}

@@ -79,3 +79,27 @@ func TestOutboxDoesNotCutCharacters(t *testing.T) {
 		require.Empty(t, item.Encoding)
 	}
 }
+
+// What an agent says while nobody takes it is told by its place once it is too much;
+// the places leave no gap.
+func TestOutboxBoundsWhatAnAgentSays(t *testing.T) {
+	box := newOutbox()
+	text := strings.Repeat("x", 64<<10)
+	const said = 200
+	for n := range int64(said) {
+		box.said([]events.Item{{Kind: events.ItemMessage, Stream: "stdout", Offset: n * 100, Bytes: 100, Text: text}})
+	}
+	items := box.take(false)
+	size, next := 0, int64(0)
+	for _, i := range items {
+		require.Equal(t, next, i.Offset)
+		next += i.Bytes
+		size += len(i.Text)
+	}
+	require.EqualValues(t, said*100, next)
+	require.LessOrEqual(t, size, maxPendingSaid)
+	require.True(t, items[len(items)-1].TextOmitted)
+
+	box.said([]events.Item{{Kind: events.ItemMessage, Text: text}})
+	require.Equal(t, text, box.take(false)[0].Text, "it has room again")
+}

@@ -22,6 +22,7 @@ type pump struct {
 	file   *os.File
 	out    *outbox
 	live   *progress
+	agent  *agent // set for the stdout of an agent
 
 	// written is how much of the stream is in the file.
 	written atomic.Int64
@@ -86,7 +87,11 @@ func (p *pump) take(b []byte) {
 	if n > 0 {
 		p.written.Add(int64(n))
 		p.live.write(p.stream, b[:n])
-		p.out.output(p.stream, offset, b[:n])
+		if p.agent != nil {
+			p.agent.write(b[:n])
+		} else {
+			p.out.output(p.stream, offset, b[:n])
+		}
 	}
 	if err != nil {
 		p.fail(err)

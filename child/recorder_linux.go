@@ -124,8 +124,13 @@ func transcriptLine(item events.Item) ([]byte, error) {
 // busItem returns the item as it goes over the bus, where text is bounded.
 func busItem(item events.Item) events.Item {
 	if len(item.Text) > events.MaxItemText && item.Encoding == "" {
-		item.Bytes = int64(len(item.Text))
+		if item.Stream == "" { // else it is of a line, whose size Bytes is
+			item.Bytes = int64(len(item.Text))
+		}
 		item.Text, item.TextOmitted = headUTF8(item.Text, events.MaxItemText), true
+	}
+	if len(item.Input) > events.MaxItemText {
+		item.Input, item.TextOmitted = nil, true
 	}
 	return item
 }

@@ -35,7 +35,9 @@ type supervisor struct {
 	reaper *reaper
 	box    *outbox
 	live   *progress
+	agent  *agent // nil for a plain command
 	bus    *bus
+	relay  *carrier // nil without one
 	// stops has one slot: the first stop counts, later ones change nothing.
 	stops chan events.Reason
 
@@ -53,6 +55,7 @@ func newSupervisor(spec events.ChildSpec, files *descriptors, sigchld <-chan os.
 		live:   &progress{},
 		stops:  make(chan events.Reason, 1),
 	}
+	s.agent = newAgent(spec, s.box)
 	s.bus = newBus(spec, s.control)
 	return s
 }
@@ -81,7 +84,8 @@ func (s *supervisor) run() int {
 	var refusal *events.Error
 	if begun != nil {
 		refusal = storageError(s.spec.ID, begun)
-	} else {
+	} else if refusal = s.openRelay(); refusal == nil {
+		defer s.closeRelay()
 		r, refusal = startRunner(s.spec, s.reaper)
 	}
 	if refusal != nil {
@@ -104,12 +108,35 @@ func (s *supervisor) run() int {
 	return ExitReported
 }
 
+// openRelay opens the relay to the gateway, if the spec has one, and puts its
+// address into the command and its environment.
+func (s *supervisor) openRelay() *events.Error {
+	if !s.spec.Relay {
+		return nil
+	}
+	relay, err := listenRelay(s.bus.askGateway)
+	if err != nil {
+		return events.Errorf(events.CodeStartFailed, events.LayerSandbox, "start %s: %w", s.spec.ID, err)
+	}
+	s.relay = relay
+	s.spec.Argv, s.spec.Env = relay.substitute(s.spec.Argv), relay.substitute(s.spec.Env)
+	s.bus.answers, s.bus.lost = relay.answer, relay.lost
+	return nil
+}
+
+func (s *supervisor) closeRelay() {
+	if s.relay != nil {
+		s.relay.close()
+	}
+}
+
 // supervise watches the runner to its end and returns the report.
 func (s *supervisor) supervise(r *runner, rec *recorder, t tree) events.Report {
 	pumps := [streams]*pump{
 		stdout: newPump(stdout, r.stdout, s.files.stdout, s.box, s.live),
 		stderr: newPump(stderr, r.stderr, s.files.stderr, s.box, s.live),
 	}
+	pumps[stdout].agent = s.agent
 	for _, p := range pumps {
 		go p.run()
 	}
@@ -132,28 +159,38 @@ func (s *supervisor) supervise(r *runner, rec *recorder, t tree) events.Report {
 		lost = errors.Join(lost, p.err)
 	}
 	stopTalking()
+	report := newReport(s.spec, nil)
+	report.Exit, report.Ended = exit, s.ended
+	s.agent.conclude(&report)
 	lost = errors.Join(lost, rec.finish(events.Item{Kind: events.ItemExit, Exit: exit}), s.sync(pumps))
 
-	report := newReport(s.spec, nil)
 	if lost != nil {
 		report.Error = storageError(s.spec.ID, lost)
 	}
-	last := s.live.snapshot()
-	report.Exit, report.Ended = exit, s.ended
+	last := s.progress()
 	report.StdoutBytes, report.StderrBytes = last.StdoutBytes, last.StderrBytes
 	report.LastLine, report.StderrTail = last.LastLine, s.live.stderrTail()
 	return report
 }
 
+// progress is the latest of the run.
+func (s *supervisor) progress() events.Progress {
+	p := s.live.snapshot()
+	s.agent.show(&p)
+	return p
+}
+
 // watch waits for the runner's end, and brings it about by the ladder when it is
 // told to, the time is up or it was silent for too long: stdin closed and SIGTERM,
-// then SIGKILL after the grace. It returns false if not even that ended the runner.
+// then SIGKILL after the grace. An agent gets SIGINT first, at which it says how it
+// ended and what it used, and SIGTERM after half of the grace. It returns false if
+// not even that ended the runner.
 func (s *supervisor) watch(r *runner, t tree) (gone bool) {
 	killProof := defaultKillProof
 	if s.spec.KillProofMS > 0 {
 		killProof = time.Duration(s.spec.KillProofMS) * time.Millisecond
 	}
-	var deadline, grace, proof, silence <-chan time.Time
+	var deadline, firmer, grace, proof, silence <-chan time.Time
 	idle := time.Duration(s.spec.IdleTimeoutMS) * time.Millisecond
 	began := time.Now()
 	if idle > 0 {
@@ -172,8 +209,14 @@ func (s *supervisor) watch(r *runner, t tree) (gone bool) {
 		s.ended = reason
 		s.box.note("told to end: " + string(reason))
 		s.feed.shut()
-		s.check("terminate the command", t.terminate())
-		grace = time.After(time.Duration(s.spec.GraceMS) * time.Millisecond)
+		patience := time.Duration(s.spec.GraceMS) * time.Millisecond
+		if s.agent != nil {
+			s.check("interrupt the agent", t.interrupt())
+			firmer = time.After(patience / 2)
+		} else {
+			s.check("terminate the command", t.terminate())
+		}
+		grace = time.After(patience)
 	}
 	for {
 		// An end beats a stop that races with it.
@@ -194,6 +237,8 @@ func (s *supervisor) watch(r *runner, t tree) (gone bool) {
 				continue
 			}
 			begin(events.ReasonIdle)
+		case <-firmer:
+			s.check("terminate the agent", t.terminate())
 		case <-grace:
 			grace = nil
 			s.box.note(fmt.Sprintf("killed: it did not end within %d ms", s.spec.GraceMS))
@@ -279,7 +324,7 @@ func (s *supervisor) talk(pid int) (stop func()) {
 			}
 			// Without a connection both are told after the next one.
 			told = told || s.bus.report(events.ChildStarted, started) == nil
-			beat := events.Heartbeat{ID: s.spec.ID, Run: s.spec.Run, Progress: s.live.snapshot()}
+			beat := events.Heartbeat{ID: s.spec.ID, Run: s.spec.Run, Progress: s.progress()}
 			beat.Progress.Processes = countProcesses()
 			_ = s.bus.report(events.ChildHeartbeat, beat)
 		}

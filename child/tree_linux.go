@@ -38,6 +38,12 @@ func (t tree) terminate() error {
 	return errors.Join(t.signalGroup(unix.SIGTERM), t.signalGroup(unix.SIGCONT))
 }
 
+// interrupt asks the runner alone to end what it does and then itself: what it
+// started is its own affair.
+func (t tree) interrupt() error {
+	return errors.Join(ignoreESRCH(unix.Kill(t.group, unix.SIGINT)), t.signalGroup(unix.SIGCONT))
+}
+
 // kill ends the group and, in a namespace of our own, everything else at once:
 // the kernel holds back forks while it goes through its list.
 func (t tree) kill() error {

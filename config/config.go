@@ -197,7 +197,7 @@ func (c *Config) Warnings() []string {
 	var out []string
 	for _, f := range c.files {
 		if f.State == FileUntrusted {
-			out = append(out, f.Path+" is not used: this project is not trusted")
+			out = append(out, f.Path+" is not used: this project is not trusted (hayward trust)")
 		}
 	}
 	for _, v := range c.Values() {

@@ -255,7 +255,7 @@ func TestUntrustedProject(t *testing.T) {
 	c := p.load()
 	require.Equal(t, []string{p.ProjectDir}, asked)
 	require.Equal(t, "workspace", c.String(SandboxProfile))
-	require.Equal(t, []string{file + " is not used: this project is not trusted"}, c.Warnings())
+	require.Equal(t, []string{file + " is not used: this project is not trusted (hayward trust)"}, c.Warnings())
 	for _, f := range c.Files() {
 		if f.Layer == LayerProject {
 			require.Equal(t, FileUntrusted, f.State)

@@ -16,13 +16,13 @@ import (
 // The keys of the client.
 var (
 	Session = &Key{Name: "session", Kind: KindString, Scope: ScopeClient, Default: "default",
-		Env: "HAYWARD_SESSION", Flag: "session", Verbs: "spawn, completions, outstanding, cancel",
+		Env: "HAYWARD_SESSION", Flag: "session", Verbs: "spawn, completions, outstanding, cancel, mcp",
 		About: "the session that new subagents belong to and whose completions are read", check: scope}
 	SandboxProfile = &Key{Name: "sandbox.profile", Kind: KindString, Scope: ScopeClient, Default: "workspace",
-		Env: "HAYWARD_SANDBOX", Flag: "sandbox", Verbs: "spawn",
+		Env: "HAYWARD_SANDBOX", Flag: "sandbox", Verbs: "spawn, mcp",
 		About: "the sandbox profile of subagents that name none; also of those in a plan", check: word}
 	SandboxBestEffort = &Key{Name: "sandbox.best_effort", Kind: KindBool, Scope: ScopeClient, Default: "false",
-		Flag: "sandbox-best-effort", Verbs: "spawn",
+		Flag: "sandbox-best-effort", Verbs: "spawn, mcp",
 		About: "whether a subagent starts when the kernel cannot enforce a part of its profile; what is missing is recorded"}
 	SpawnMaxRuntime = &Key{Name: "spawn.max_runtime", Kind: KindDuration, Scope: ScopeClient,
 		Env: "HAYWARD_MAX_RUNTIME", Flag: "max-runtime", Verbs: "spawn", Least: int64(time.Millisecond),
@@ -84,6 +84,27 @@ var (
 		Values: []string{SyncInterval, SyncAlways}, About: "when records reach the disk: once a second, so that a power cut may lose the last second, or always"}
 )
 
+// The keys of agents and of their models.
+var (
+	AgentRunner = &Key{Name: "agents.runner", Kind: KindString, Scope: ScopeDaemon, Default: events.AgentClaude,
+		Values: []string{events.AgentClaude, events.AgentCodex}, About: "what runs agent types that name no runner"}
+
+	AnthropicURL = &Key{Name: "gateway.anthropic_url", Kind: KindString, Scope: ScopeDaemon, Default: "https://api.anthropic.com",
+		About: "where the gateway finds the Anthropic API", check: webAddress}
+	AnthropicKeyFile = &Key{Name: "gateway.anthropic_key_file", Kind: KindString, Scope: ScopeDaemon,
+		About: "the file with its key, readable by its owner alone; else the systemd credential anthropic-api-key, else the variable of gateway.anthropic_key_env"}
+	AnthropicKeyEnv = &Key{Name: "gateway.anthropic_key_env", Kind: KindString, Scope: ScopeDaemon, Default: "ANTHROPIC_API_KEY",
+		About: "the variable of the daemon that holds its key"}
+	OpenAIURL = &Key{Name: "gateway.openai_url", Kind: KindString, Scope: ScopeDaemon, Default: "https://api.openai.com",
+		About: "where the gateway finds the OpenAI API", check: webAddress}
+	OpenAIKeyFile = &Key{Name: "gateway.openai_key_file", Kind: KindString, Scope: ScopeDaemon,
+		About: "the file with its key; else the systemd credential openai-api-key, else the variable of gateway.openai_key_env"}
+	OpenAIKeyEnv = &Key{Name: "gateway.openai_key_env", Kind: KindString, Scope: ScopeDaemon, Default: "OPENAI_API_KEY",
+		About: "the variable of the daemon that holds its key"}
+	GatewayMaxTokens = &Key{Name: "gateway.max_tokens", Kind: KindInt, Scope: ScopeDaemon, Default: "0",
+		About: "tokens that one subagent may use through the gateway, read and written together; 0: no bound"}
+)
+
 // The values of [BusSync].
 const (
 	SyncInterval = "interval"
@@ -110,6 +131,7 @@ var Keys = append([]*Key{
 	KeepFinished, KeepFor,
 	WorktreeDir, WorktreeSetup, WorktreeSetupTimeout, WorktreeMaxCount, WorktreeMaxTotal,
 	DaemonIdle, DaemonTCP, DaemonHandover, DaemonLogLevel, MetricsListen, TracingEndpoint, BusSync,
+	AgentRunner, AnthropicURL, AnthropicKeyFile, AnthropicKeyEnv, OpenAIURL, OpenAIKeyFile, OpenAIKeyEnv, GatewayMaxTokens,
 }, Deadlines...)
 
 // Find returns the key of a name, or nil.
@@ -174,6 +196,14 @@ func collector(v any) error {
 func absolute(v any) error {
 	if s := v.(string); !filepath.IsAbs(s) {
 		return fmt.Errorf("%q is not an absolute path", s)
+	}
+	return nil
+}
+
+func webAddress(v any) error {
+	u, err := url.Parse(v.(string))
+	if err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" || u.User != nil {
+		return fmt.Errorf("%q is not an address such as https://api.example.com", v)
 	}
 	return nil
 }

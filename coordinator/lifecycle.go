@@ -132,6 +132,7 @@ func (s *State) end(e *subagent, end events.End, why Cause) {
 	r := s.change(e)
 	r.EndedAt, r.EndOrder = &at, s.ends
 	r.Reason, r.Error, r.Exit = end.Reason, end.Error, end.Exit
+	r.Agent = end.Agent
 	r.Output, r.StderrTail, r.SandboxHint, r.Quarantined = end.Output, end.StderrTail, end.SandboxHint, end.Quarantined
 	if end.Worktree != nil {
 		r.Worktree, r.Changes = end.Worktree, end.Changes

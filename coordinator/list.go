@@ -37,6 +37,11 @@ func (s *State) list(m Request, l events.ListActive) {
 // brief leaves out what a list does not need: it has up to 100 entries.
 func brief(s events.Snapshot) events.Snapshot {
 	s.StderrTail = ""
+	if s.Agent != nil {
+		short := *s.Agent
+		short.Denials, short.Warnings = nil, nil
+		s.Agent = &short
+	}
 	if s.Text != "" {
 		s.Text, s.Encoding, s.Truncated = "", "", true
 	}
@@ -113,7 +118,7 @@ func Snapshot(r *events.Record, progress *events.Progress, now time.Time) events
 		State: r.State, Status: r.Status, Error: r.Error,
 		CreatedAt: r.CreatedAt, StartedAt: r.StartedAt, EndedAt: r.EndedAt,
 		Exit: r.Exit, StderrTail: r.StderrTail, Quarantined: r.Quarantined, SandboxHint: r.SandboxHint, Sandbox: r.Sandbox,
-		Process: r.Process, Worktree: r.Worktree, Changes: r.Changes, Read: r.ReadAt != nil,
+		Process: r.Process, Worktree: r.Worktree, Changes: r.Changes, Read: r.ReadAt != nil, Agent: r.Agent,
 	}
 	if r.ResumedFrom != "" {
 		s.ContextSource = "resumed"

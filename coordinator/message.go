@@ -16,6 +16,8 @@ type (
 		// Trace is where a spawned subagent stands in a distributed trace, nil for in
 		// none.
 		Trace *events.Trace
+		// Agent is what the type of a spawn was resolved to; nil for a plain command.
+		Agent *events.AgentSpec
 
 		// digest is that of the spawn, made outside the loop.
 		digest string

@@ -181,6 +181,11 @@ func strip(s *events.Snapshot) {
 		short.Layers, short.Writable, short.Gaps = nil, nil, nil
 		s.Sandbox = &short
 	}
+	if s.Agent != nil {
+		short := *s.Agent
+		short.Denials, short.Warnings, short.Models = nil, nil, nil
+		s.Agent = &short
+	}
 	if s.Error != nil {
 		short := *s.Error
 		short.Details = nil
@@ -230,8 +235,23 @@ func bound(s *events.Snapshot) int {
 			n += len(k) + len(l.Detail) + 64
 		}
 	}
+	if a := s.Agent; a != nil {
+		n += len(a.Version) + len(a.SessionID) + len(a.Model)
+		for _, d := range a.Denials {
+			n += len(d.Tool) + len(d.ToolID) + len(d.Input) + 64
+		}
+		for _, m := range a.Models {
+			n += len(m.Model) + 192
+		}
+		for _, w := range a.Warnings {
+			n += len(w) + 4
+		}
+	}
 	if p := s.Progress; p != nil {
 		n += len(p.LastLine)
+		if p.Agent != nil {
+			n += len(p.Agent.LastTool)
+		}
 	}
 	if p := s.Process; p != nil {
 		n += len(p.CgroupPath)

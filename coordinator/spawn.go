@@ -14,7 +14,7 @@ import (
 
 // spawn accepts or refuses one subagent. Nothing is left of a refused one.
 func (s *State) spawn(m Request, req events.Spawn) {
-	spec, err := s.resolveSpawn(m.Caller, req)
+	spec, err := s.resolveSpawn(m.Caller, req, m.Agent)
 	if err == nil {
 		spec.Trace = m.Trace
 		err = s.admissible(spec)
@@ -43,8 +43,8 @@ func (s *State) spawn(m Request, req events.Spawn) {
 
 // resolveSpawn fills in what the coordinator decides: who owns the subagent, how
 // deep it is, its defaults and inputs.
-func (s *State) resolveSpawn(c Caller, req events.Spawn) (*events.Spec, *events.Error) {
-	spec := &events.Spec{Schema: events.RecordSchema, ID: req.ID, Run: 1, CreatedAt: s.stamp()}
+func (s *State) resolveSpawn(c Caller, req events.Spawn, agent *events.AgentSpec) (*events.Spec, *events.Error) {
+	spec := &events.Spec{Schema: events.RecordSchema, ID: req.ID, Run: 1, Agent: agent, CreatedAt: s.stamp()}
 	if s.closing != nil {
 		return nil, errShuttingDown()
 	}

@@ -1,6 +1,9 @@
 package events
 
-import "time"
+import (
+	"encoding/json"
+	"time"
+)
 
 // ChildSpec is what the supervisor in a child is told, through a descriptor
 // that only it can read. It carries the child's bus token, so it is never
@@ -31,10 +34,20 @@ type ChildSpec struct {
 	// Profile and Active repeat what is enforced, for the child's own check.
 	Profile  string `json:"profile"`
 	Enforced bool   `json:"enforced"`
+	// Relay opens a listener on loopback for the agent inside, whose connections
+	// are carried to the coordinator's gateway. [RelayAddress] in Argv and Env is
+	// replaced by its address.
+	Relay bool `json:"relay,omitzero"`
 	// Direct gives the command the supervisor's own descriptors 0, 1 and 2, passes
 	// signals on to it, and takes part in no bus.
 	Direct bool `json:"direct,omitzero"`
+	// Adapter is set where the command is an agent CLI whose stdout is read as a
+	// stream of events.
+	Adapter *AdapterSpec `json:"adapter,omitempty"`
 }
+
+// RelayAddress stands in [ChildSpec] for the HOST:PORT of the relay's listener.
+const RelayAddress = "{hayward-relay}"
 
 // Started is a child's first report: confined, and the runner was started.
 type Started struct {
@@ -64,10 +77,25 @@ const (
 	ItemNote    ItemKind = "note"    // a remark of the supervisor
 )
 
+// The further item kinds of an agent.
+const (
+	ItemSession    ItemKind = "session"     // the agent's session began; Model is its model
+	ItemMessage    ItemKind = "message"     // text that the agent said
+	ItemThinking   ItemKind = "thinking"    // text that it thought
+	ItemToolCall   ItemKind = "tool_call"   // a tool that it called, with Input
+	ItemToolResult ItemKind = "tool_result" // what the tool gave back
+	ItemResult     ItemKind = "result"      // how the agent says that it ended, with the Usage of all of it
+	ItemEvent      ItemKind = "event"       // anything else in its stream; Tool is the name of the event
+)
+
 // Item is one line of transcript.jsonl and one message on the child's item
 // subject. Output items on the bus carry at most 16 KiB of text; when the bus
 // is slower than the output, several are merged and the text left out, so a
 // reader that wants every byte follows the file by Offset.
+//
+// An item of an agent is made from one line of stdout, which Offset and Bytes
+// name. TextOmitted then tells that the line has more of Text or Input than the
+// item.
 type Item struct {
 	Seq  uint64    `json:"seq"`
 	At   time.Time `json:"at"`
@@ -83,6 +111,25 @@ type Item struct {
 	Encoding    string   `json:"encoding,omitempty"`
 	Argv        []string `json:"argv,omitempty"`
 	Exit        *Exit    `json:"exit,omitempty"`
+
+	// The following belong to agents.
+
+	// Tool names the tool and ToolID this call of it; the result of the call has
+	// the same. ParentToolID is the call that the item happened in, for an agent
+	// inside the agent.
+	Tool         string `json:"tool,omitempty"`
+	ToolID       string `json:"tool_id,omitempty"`
+	ParentToolID string `json:"parent_tool_id,omitempty"`
+	// Input is the call's, a JSON value.
+	Input json.RawMessage `json:"input,omitempty"`
+	// IsError tells that the tool, or the agent, failed.
+	IsError   bool   `json:"is_error,omitzero"`
+	SessionID string `json:"session_id,omitempty"`
+	Model     string `json:"model,omitempty"`
+	// MessageID is the answer of the model that the item is of.
+	MessageID  string     `json:"message_id,omitempty"`
+	Usage      *Usage     `json:"usage,omitempty"`
+	StopReason StopReason `json:"stop_reason,omitempty"`
 }
 
 // Report is report.json: written by the child through a descriptor before it
@@ -105,6 +152,13 @@ type Report struct {
 	// StderrTail are the last lines of stderr, at most 4 KiB, valid UTF-8.
 	StderrTail string `json:"stderr_tail,omitempty"`
 	LastLine   string `json:"last_line,omitempty"`
+
+	// Agent is what an agent CLI said of its run, and Answer its last text, whole.
+	Agent  *AgentResult `json:"agent,omitempty"`
+	Answer string       `json:"answer,omitempty"`
+	// AgentError and AgentReason are why an agent that ran did not succeed.
+	AgentError  *Error `json:"agent_error,omitempty"`
+	AgentReason Reason `json:"agent_reason,omitempty"`
 }
 
 // ControlKind says what a [Control] asks of a child.

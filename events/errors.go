@@ -32,6 +32,7 @@ const (
 	CodeUnknownID          Code = "unknown_id"             // nothing the caller may see has the id
 	CodeAmbiguousID        Code = "ambiguous_id"           // the id's ending fits several
 	CodeUnknownType        Code = "unknown_type"           // no such subagent type; details list the known
+	CodeNoModelAccess      Code = "no_model_access"        // an agent has neither a key at the gateway nor a log-in
 	CodeMissingCommand     Code = "missing_command"        // the command runner has no command
 	CodeCommandNotFound    Code = "command_not_found"      // the command's program does not exist
 	CodeCommandNotExec     Code = "command_not_executable" // the command's program cannot be executed
@@ -54,6 +55,12 @@ const (
 	CodeStartFailed        Code = "start_failed"           // a step of the start failed and was undone
 	CodeStartTimeout       Code = "start_timeout"          // the child did not report in time
 	CodeChildCrashed       Code = "child_crashed"          // the supervisor ended without a report
+	CodeAgentFailed        Code = "agent_failed"           // an agent says that it failed
+	CodeAgentIncomplete    Code = "agent_incomplete"       // an agent stopped before its natural end
+	CodeModelFailed        Code = "model_failed"           // the model API answered an agent with an error
+	CodeRateLimited        Code = "rate_limited"           // the model API refused for its rate limit
+	CodeOverloaded         Code = "overloaded"             // the model API is overloaded, or its answer was cut
+	CodeToolDenied         Code = "tool_denied"            // a tool call was denied, and the run may have none
 	CodeNotRunning         Code = "not_running"            // the subagent does not run (any more)
 	CodeForbidden          Code = "forbidden"              // the caller may not ask this
 	CodeNotRepository      Code = "not_a_repository"       // there is no git repository to make a worktree of

@@ -54,8 +54,11 @@ type Spawn struct {
 	// SubagentType names the agent definition; "command" runs Command as it is
 	// and is the default when Command is set.
 	SubagentType string `json:"subagent_type,omitempty"`
-	// Command is the argv of the command runner. Never passed to a shell.
+	// Command is the argv of the command runner. Never passed to a shell. Where it
+	// runs an agent that Hayward knows, by its base name (claude, codex), it is run
+	// as that agent unless Raw is set.
 	Command []string `json:"command,omitempty"`
+	Raw     bool     `json:"raw,omitzero"`
 	// ParentPromptID is the turn of the parent that asked; the scope of a cancel
 	// by prompt and of [Outstanding].
 	ParentPromptID string `json:"parent_prompt_id,omitempty"`

@@ -201,6 +201,8 @@ func genWire[T any]() *rapid.Generator[T] {
 			reflect.TypeFor[Code]():            oneOf(CodeInternal, CodeBusy, CodeUnreachable),
 			reflect.TypeFor[ErrorLayer]():      oneOf(LayerGate, LayerPermission, LayerWorkspace, LayerSandbox, LayerCoordinator),
 			reflect.TypeFor[CancelOutcome]():   oneOf(CancelCancelled, CancelAlreadyFinished, CancelNotFound, CancelDraining, CancelWouldCancel),
+			reflect.TypeFor[StopReason]():      oneOf(StopEnd, StopMaxTurns, StopCut),
+			reflect.TypeFor[DenialOrigin]():    oneOf(DenialNoApprover, DenialRule, DenialUnknown),
 			reflect.TypeFor[LayerState]():      oneOf(LayerEnforced, LayerNotRequested, LayerUnavailable),
 			reflect.TypeFor[Network]():         oneOf("", NetworkOpen, NetworkLoopback, NetworkNone),
 			reflect.TypeFor[TreeKill]():        oneOf("", TreeKillPIDNamespace, TreeKillCgroup, TreeKillSweep),

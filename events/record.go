@@ -55,6 +55,7 @@ const (
 	ReasonStart      Reason = "start"      // it could not be started, or not in time
 	ReasonCrash      Reason = "crash"      // its supervisor ended without a report
 	ReasonShutdown   Reason = "shutdown"   // the coordinator was shut down
+	ReasonMaxTurns   Reason = "max_turns"  // an agent used up its turns
 	ReasonLimit      Reason = "limit"      // a limit refused or ended it: memory, disk, the host's processes
 	ReasonSandbox    Reason = "sandbox"    // its sandbox could not be applied
 	ReasonDependency Reason = "dependency" // something it needs failed (plans)
@@ -116,6 +117,8 @@ type Spec struct {
 	Run    int    `json:"run"`
 	// Request is the spawn as it came, ids and defaults filled in.
 	Request Spawn `json:"request"`
+	// Agent is the agent type as it was resolved; absent for a plain command.
+	Agent *AgentSpec `json:"agent,omitempty"`
 	// Depth is 0 for subagents of a client, the spawner's plus 1 for nested ones.
 	Depth int `json:"depth"`
 	// ParentID is the subagent that asked, empty for clients.
@@ -193,6 +196,8 @@ type Record struct {
 	// Worktree is set under isolation worktree, Changes from the end on.
 	Worktree *Worktree `json:"worktree,omitempty"`
 	Changes  *Changes  `json:"changes,omitempty"`
+	// Agent is what an agent CLI said of its run.
+	Agent *AgentResult `json:"agent,omitempty"`
 
 	// ReadAt is when a reader acknowledged the end; nil is unread.
 	ReadAt *time.Time `json:"read_at,omitempty"`
@@ -224,7 +229,9 @@ type End struct {
 	// Worktree and Changes are set under isolation worktree.
 	Worktree *Worktree
 	Changes  *Changes
-	At       time.Time
+	// Agent is what an agent CLI said of its run, nil for commands.
+	Agent *AgentResult
+	At    time.Time
 	// NotRun says that an adopted child is known never to have been let go: it
 	// may be started again.
 	NotRun bool
@@ -253,6 +260,8 @@ type Progress struct {
 	// this is too long ago: it may be stopped or cut off, and may still work.
 	HeartbeatAt   *time.Time `json:"heartbeat_at,omitempty"`
 	HeartbeatLost bool       `json:"heartbeat_lost,omitzero"`
+	// Agent is set for agents.
+	Agent *AgentProgress `json:"agent,omitempty"`
 }
 
 // Snapshot is one subagent as shown to parents and people.
@@ -307,6 +316,8 @@ type Snapshot struct {
 	// Worktree is set under isolation worktree, Changes from the end on.
 	Worktree *Worktree `json:"worktree,omitempty"`
 	Changes  *Changes  `json:"changes,omitempty"`
+	// Agent is what an agent CLI said of its run, at the end of an agent.
+	Agent *AgentResult `json:"agent,omitempty"`
 
 	Sandbox  *SandboxReport `json:"sandbox,omitempty"`
 	Process  *Process       `json:"process,omitempty"`

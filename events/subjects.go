@@ -33,6 +33,7 @@ const (
 	ChildHeartbeat ChildReport = "heartbeat" // [Heartbeat]
 
 	childControl = "control"
+	childModel   = "model"
 )
 
 // RequestSubject is where clients send event k.
@@ -54,6 +55,16 @@ func ChildSubjectAll(r ChildReport) string { return ChildSubject("*", r) }
 
 // ControlSubject is where child id takes [Control] messages.
 func ControlSubject(id string) string { return SubjectPrefix + ".child." + id + "." + childControl }
+
+// ModelSubject is where child id sends what an agent inside says to its model API.
+// The frames are internal to Hayward.
+func ModelSubject(id string) string { return SubjectPrefix + ".child." + id + "." + childModel }
+
+// ModelSubjectAll matches [ModelSubject] of every child.
+func ModelSubjectAll() string { return ModelSubject("*") }
+
+// ModelAnswerSubject is where child id takes what the model API answers.
+func ModelAnswerSubject(id string) string { return ModelSubject(id) + ".answer" }
 
 // ChildPermission matches every subject that child id may use beside its inbox.
 func ChildPermission(id string) string { return SubjectPrefix + ".child." + id + ".>" }

@@ -13,6 +13,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/hayward-dev/hayward/events"
+	"github.com/hayward-dev/hayward/internal/durable"
 )
 
 const (
@@ -61,7 +62,7 @@ func (r Runs) Create(p *Plan) (*Record, error) {
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("make the record of run %s: %w", id, err), rec.Close(), os.RemoveAll(rec.dir))
 	}
-	if err := syncDir(r.Dir); err != nil {
+	if err := durable.SyncDir(r.Dir); err != nil {
 		return nil, errors.Join(fmt.Errorf("make the record of run %s: %w", id, err), rec.Close())
 	}
 	return rec, nil
@@ -207,28 +208,5 @@ func writeDurably(dir, name string, v any) error {
 	if err != nil {
 		return err
 	}
-	temp, err := os.CreateTemp(dir, "."+name+".")
-	if err != nil {
-		return err
-	}
-	_, err = temp.Write(append(b, '\n'))
-	if err == nil {
-		err = temp.Sync()
-	}
-	err = errors.Join(err, temp.Close())
-	if err == nil {
-		err = os.Rename(temp.Name(), filepath.Join(dir, name))
-	}
-	if err != nil {
-		return errors.Join(err, os.Remove(temp.Name()))
-	}
-	return syncDir(dir)
-}
-
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
+	return durable.WriteFile(filepath.Join(dir, name), append(b, '\n'))
 }

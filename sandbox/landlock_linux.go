@@ -101,6 +101,9 @@ func compileRules(abi int, r *roots, network events.Network) ruleset {
 		}
 		add(w, rights)
 	}
+	for _, k := range r.kept {
+		add(tree{path: k.Source, dir: true}, accessWrite)
+	}
 	for _, d := range r.caps.Devices {
 		rights := uint64(accessDevice)
 		switch d.Path {

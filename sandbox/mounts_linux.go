@@ -12,14 +12,12 @@ import (
 
 // mountOps are the operations of a plan in their order: what is to stay writable
 // is held and put back over a read-only tree; then the child's own temporary
-// directory; then what is closed, denied and hidden in all of that. Inputs are
-// held first: they may lie in what is hidden or covered later.
+// directory and what is kept in it; then what is closed, denied and hidden in all
+// of that. Inputs and what is kept are held first: they may lie in what is hidden
+// or covered later.
 func mountOps(r *roots, sockets []string, pidMax bool) ([]layout.Op, error) {
 	b := &opBuilder{ops: []layout.Op{{Kind: layout.OpPrivate, Target: "/"}}}
-	var inputs []held
-	for _, i := range r.inputs {
-		inputs = append(inputs, b.hold(i.Source, r.inside()+strings.TrimPrefix(i.Target, r.temp)))
-	}
+	inputs, kept := b.holdAll(r, r.inputs), b.holdAll(r, r.kept)
 	if !slices.Contains(r.outermost, "/") {
 		if err := b.open(r); err != nil {
 			return nil, err
@@ -27,6 +25,9 @@ func mountOps(r *roots, sockets []string, pidMax bool) ([]layout.Op, error) {
 	}
 	if r.tempRoot != "" && !r.caps.PrivateTemp {
 		b.add(layout.Op{Kind: layout.OpOnly, Target: r.tempRoot, Source: r.temp})
+	}
+	for _, k := range kept {
+		b.add(layout.Op{Kind: layout.OpPlace, Target: k.target, Value: k.number})
 	}
 	for _, d := range r.seen(r.pins) {
 		b.add(layout.Op{Kind: layout.OpPin, Target: d})
@@ -77,6 +78,15 @@ type held struct {
 func (b *opBuilder) hold(source, target string) held {
 	b.add(layout.Op{Kind: layout.OpHold, Target: source})
 	return held{uint32(len(b.ops) - 1), target}
+}
+
+// holdAll holds what is shown below the child's temporary directory.
+func (b *opBuilder) holdAll(r *roots, binds []Bind) []held {
+	var all []held
+	for _, i := range binds {
+		all = append(all, b.hold(i.Source, r.inside()+strings.TrimPrefix(i.Target, r.temp)))
+	}
+	return all
 }
 
 // open makes everything read-only but the writable roots. With a private

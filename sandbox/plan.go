@@ -14,11 +14,12 @@ import (
 // have at once.
 const ProcessLimit = 512
 
-// Bind is one file shown read-only inside.
+// Bind is a file or directory of ours that is shown inside.
 type Bind struct {
-	// Source is the file, which may lie in a hidden directory.
+	// Source is what is shown, which may lie in a hidden directory.
 	Source string
-	// Target is where it is seen: an existing file below the request's TempDir.
+	// Target is where it is seen: what exists below the request's TempDir and is of
+	// the same kind.
 	Target string
 }
 
@@ -83,6 +84,9 @@ type Request struct {
 	Within *policy.Bounds
 	// Inputs are files to show read-only below TempDir.
 	Inputs []Bind
+	// Kept are directories to show, and to open for writing, below TempDir. What is
+	// written there stays when TempDir goes.
+	Kept []Bind
 }
 
 // Plan is a compiled request. Its owner closes it after the last start.

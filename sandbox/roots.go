@@ -55,6 +55,7 @@ type roots struct {
 	// shallow before deep.
 	pins   []string
 	inputs []Bind
+	kept   []Bind
 	// missing are entries that led to nothing, as they were written.
 	missing []string
 	// absent are protected names that did not exist: see [Quarantine].
@@ -115,7 +116,10 @@ func resolveRoots(r Request, profile Profile) (*roots, *events.Error) {
 	if e := out.protect(r); e != nil {
 		return nil, e
 	}
-	out.inputs, e = resolveInputs(r.Inputs, out.temp)
+	if out.inputs, e = resolveBinds(r.Inputs, out.temp, canonicalFile); e != nil {
+		return nil, e
+	}
+	out.kept, e = resolveBinds(r.Kept, out.temp, canonicalDir)
 	return out, e
 }
 
@@ -331,20 +335,21 @@ func checkWorkspace(workspace, home string, hidden []string) *events.Error {
 		WithRemedy("name a smaller --workspace, or say --add-dir %s to open it on purpose", workspace)
 }
 
-// resolveInputs checks that each source is a file and each target one below temp.
-func resolveInputs(inputs []Bind, temp string) ([]Bind, *events.Error) {
+// resolveBinds checks that sources and targets are of one kind and each target
+// below temp.
+func resolveBinds(binds []Bind, temp string, canonical func(what, path string) (string, *events.Error)) ([]Bind, *events.Error) {
 	var out []Bind
-	for _, b := range inputs {
-		source, e := canonicalFile("input", b.Source)
+	for _, b := range binds {
+		source, e := canonical("source", b.Source)
 		if e != nil {
 			return nil, e
 		}
-		target, e := canonicalFile("place of an input", b.Target)
+		target, e := canonical("place", b.Target)
 		if e != nil {
 			return nil, e
 		}
-		if !within(target, temp) {
-			return nil, pathError("the place %s of an input is not below %s", target, temp)
+		if !within(target, temp) || target == temp {
+			return nil, pathError("the place %s is not below %s", target, temp)
 		}
 		out = append(out, Bind{Source: source, Target: target})
 	}

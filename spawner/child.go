@@ -8,6 +8,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/hayward-dev/hayward/adapter"
 	"github.com/hayward-dev/hayward/events"
 	"github.com/hayward-dev/hayward/internal/crashpoint"
 	"github.com/hayward-dev/hayward/internal/rundir"
@@ -27,12 +28,16 @@ type child struct {
 	space   space
 	plan    *sandbox.Plan
 	tempDir string
-	token   credential
-	proc    *process
-	tree    tree
-	bounds  *bounds
-	start   *os.File // write end of the start pipe, nil once used
-	status  *os.File // read end of the status pipe
+	// home is the private home of an agent, agent its command; empty and nil for a
+	// plain command.
+	home   string
+	agent  *adapter.Setup
+	token  credential
+	proc   *process
+	tree   tree
+	bounds *bounds
+	start  *os.File // write end of the start pipe, nil once used
+	status *os.File // read end of the status pipe
 
 	// report is what the child said of its sandbox, nil until then.
 	report *events.SandboxReport

@@ -68,6 +68,8 @@ type Config struct {
 	Audit *kernelaudit.Log
 	// Worktrees is for isolation worktree.
 	Worktrees Worktrees
+	// ModelCredential is what the agent of a run presents to the gateway.
+	ModelCredential func(id string, run int) string
 
 	Credentials Credentials
 	Controller  Controller

@@ -34,6 +34,7 @@ func endOf(e evidence) events.End {
 	if e.report != nil {
 		end.Exit = e.report.Exit
 		end.StderrTail = e.report.StderrTail
+		end.Agent = e.report.Agent
 	}
 	switch {
 	case e.refusal != nil:
@@ -49,12 +50,14 @@ func endOf(e evidence) events.End {
 	case e.report != nil && e.report.Ended != "":
 		end.Reason = e.report.Ended
 		end.Status = statusOfStop(end.Reason)
-	case e.report != nil && succeeded(e.report.Exit):
+	case e.report != nil && e.report.AgentError == nil && succeeded(e.report.Exit):
 		end.Status = events.StatusCompleted
 	case e.outOfMemory && e.stop == nil:
 		end.Status, end.Reason = events.StatusFailed, events.ReasonLimit
 		end.Error = events.Errorf(events.CodeLimit, events.LayerCoordinator, "run %s: it used the %d bytes of memory that it may use", e.id, e.maxMemory).
 			WithRemedy("raise --max-memory").WithDetail("limit", "memory").WithDetail("max", strconv.FormatInt(e.maxMemory, 10))
+	case e.report != nil && e.report.AgentError != nil:
+		end.Status, end.Reason, end.Error = events.StatusFailed, e.report.AgentReason, e.report.AgentError
 	case e.report != nil:
 		end.Status, end.Reason = events.StatusFailed, events.ReasonExit
 	case e.stop != nil:

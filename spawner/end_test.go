@@ -26,6 +26,21 @@ func TestEndOf(t *testing.T) {
 			e:      evidence{report: &events.Report{Exit: exited(0)}},
 			status: events.StatusCompleted,
 		},
+		"an agent that says that it failed, with exit code 0": {
+			e: evidence{report: &events.Report{Exit: exited(0), Agent: &events.AgentResult{},
+				AgentError: events.Errorf(events.CodeRateLimited, events.LayerGate, "429"), AgentReason: events.ReasonExit}},
+			status: events.StatusFailed, reason: events.ReasonExit, code: events.CodeRateLimited,
+		},
+		"an agent that used up its turns": {
+			e: evidence{report: &events.Report{Exit: exited(1), Agent: &events.AgentResult{StopReason: events.StopMaxTurns},
+				AgentError: events.Errorf(events.CodeAgentIncomplete, events.LayerGate, "turns"), AgentReason: events.ReasonMaxTurns}},
+			status: events.StatusFailed, reason: events.ReasonMaxTurns, code: events.CodeAgentIncomplete,
+		},
+		"an agent that was interrupted": {
+			e: evidence{report: &events.Report{Exit: exited(0), Ended: events.ReasonUser, Agent: &events.AgentResult{StopReason: events.StopCancelled}},
+				stop: &events.Stop{Reason: events.ReasonUser}},
+			status: events.StatusCancelled, reason: events.ReasonUser,
+		},
 		"failure by itself": {
 			e:      evidence{report: &events.Report{Exit: exited(7)}},
 			status: events.StatusFailed, reason: events.ReasonExit,

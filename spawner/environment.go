@@ -31,6 +31,7 @@ func (c *child) environment() []string {
 			env[k] = v
 		}
 	}
+	c.agentEnvironment(env)
 	env["HAYWARD_SUBAGENT_ID"] = c.spec.ID
 	env["HAYWARD_SANDBOX_PROFILE"] = c.plan.Profile().Name()
 	env["HAYWARD_SANDBOX_NETWORK"] = string(c.plan.Network)
@@ -62,7 +63,7 @@ func (c *child) childSpec(prompt string) events.ChildSpec {
 	if req.IdleTimeoutMS != nil {
 		idle = *req.IdleTimeoutMS
 	}
-	return events.ChildSpec{
+	spec := events.ChildSpec{
 		ID:            c.spec.ID,
 		Run:           c.spec.Run,
 		Token:         c.token.token,
@@ -79,4 +80,6 @@ func (c *child) childSpec(prompt string) events.ChildSpec {
 		Profile:       c.plan.Profile().Name(),
 		Enforced:      c.plan.Profile().Enforced(),
 	}
+	c.asAgent(&spec)
+	return spec
 }

@@ -5,13 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"path/filepath"
 	"time"
 
 	"go.uber.org/zap"
 
 	"github.com/hayward-dev/hayward/events"
 	"github.com/hayward-dev/hayward/internal/crashpoint"
-	"github.com/hayward-dev/hayward/internal/rundir"
 	"github.com/hayward-dev/hayward/sandbox"
 )
 
@@ -30,15 +30,7 @@ func (c *child) finish() {
 	}
 	end.Quarantined = c.quarantine()
 	c.giveBack()
-	if out, err := c.dir.Output(rundir.StdoutFile, events.MaxRecordOutput, events.RecordOutputHead, events.RecordOutputTail); err != nil {
-		if !errors.Is(err, fs.ErrNotExist) {
-			c.log.Error("output not read", zap.Error(err))
-		}
-	} else {
-		out.Ref = c.spec.ID + "/" + rundir.StdoutFile
-		out.Path = c.outputPath(c.spec.ID)
-		end.Output = &out
-	}
+	end.Output = c.output(known.report)
 	crashpoint.Hit(crashpoint.ResultRead)
 	if !c.endSpace(&end) {
 		c.letGo()
@@ -47,6 +39,30 @@ func (c *child) finish() {
 	c.unwind()
 	crashpoint.Hit(crashpoint.EndTold)
 	c.tellEnded(end)
+}
+
+// output reads what the run put out. An agent's is its answer.
+func (c *child) output(report *events.Report) *events.Output {
+	if report != nil && report.Agent != nil {
+		if err := c.dir.WriteAnswer(report.Answer); err != nil {
+			c.log.Error("answer not kept; its stdout has it", zap.Error(err))
+		}
+	}
+	name, err := c.dir.OutputFile()
+	if err != nil {
+		c.log.Error("output not found", zap.Error(err))
+		return nil
+	}
+	out, err := c.dir.Output(name, events.MaxRecordOutput, events.RecordOutputHead, events.RecordOutputTail)
+	if err != nil {
+		if !errors.Is(err, fs.ErrNotExist) {
+			c.log.Error("output not read", zap.Error(err))
+		}
+		return nil
+	}
+	out.Ref = c.spec.ID + "/" + name
+	out.Path = filepath.Join(c.dir.Path(), name)
+	return &out
 }
 
 // quarantine moves aside what the child made to be run outside later.

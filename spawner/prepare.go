@@ -59,6 +59,10 @@ func (c *child) prepare() *events.Error {
 	if inputErr != nil {
 		return inputErr
 	}
+	kept, homeErr := c.makeHome()
+	if homeErr != nil {
+		return homeErr
+	}
 	req := c.spec.Request
 	profiles, profilesErr := loadProfiles(c.s.cfg.Profiles, req)
 	if profilesErr != nil {
@@ -73,7 +77,7 @@ func (c *child) prepare() *events.Error {
 		Home:        req.Env["HOME"],
 		TempDir:     c.tempDir,
 		TempRoot:    filepath.Dir(c.tempDir),
-		Path:        path(req.Env),
+		Path:        toolPath(req),
 		Protected:   c.s.cfg.Protected,
 		CacheRoot:   c.s.cfg.CacheRoot,
 		ChildBinary: c.s.cfg.ChildBinary,
@@ -83,6 +87,8 @@ func (c *child) prepare() *events.Error {
 		Bus:         c.s.cfg.BusPath,
 		MakeHooks:   true,
 		Inputs:      inputs,
+		Kept:        kept,
+		Loopback:    c.runsAgent() && c.spec.Agent.Access == events.AccessGateway,
 	}
 	c.confine(&confinement)
 	plan, planErr := sandbox.Compile(confinement, c.s.cfg.Support)
@@ -91,6 +97,9 @@ func (c *child) prepare() *events.Error {
 	}
 	c.plan = plan
 	c.onUndo(func() { plan.Close() })
+	if err := c.setUpAgent(); err != nil {
+		return err
+	}
 	if err := c.setUp(); err != nil {
 		return err
 	}
@@ -250,7 +259,17 @@ func (c *child) inputPath(name, id string) string {
 	return c.outputPath(id)
 }
 
-// outputPath is where the whole stdout of a subagent is.
+// outputPath is where the whole output of a subagent is: the answer of an agent, else
+// its stdout.
 func (c *child) outputPath(id string) string {
-	return filepath.Join(c.s.cfg.Root.Path(), id, rundir.StdoutFile)
+	dir := filepath.Join(c.s.cfg.Root.Path(), id)
+	if answer := filepath.Join(dir, rundir.AnswerFile); isFile(answer) {
+		return answer
+	}
+	return filepath.Join(dir, rundir.StdoutFile)
+}
+
+func isFile(path string) bool {
+	info, err := os.Lstat(path)
+	return err == nil && info.Mode().IsRegular()
 }

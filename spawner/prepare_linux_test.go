@@ -34,7 +34,7 @@ func TestUnmoved(t *testing.T) {
 	dir, victim := t.TempDir(), t.TempDir()
 	work := filepath.Join(dir, "work")
 	require.NoError(t, os.Mkdir(work, 0o700))
-	s, err := Resolve(t.Context(), events.Spawn{Command: []string{"true"}, Cwd: work, Workspace: work}, "")
+	s, err := Resolve(t.Context(), events.Spawn{Command: []string{"true"}, Cwd: work, Workspace: work}, nil, "")
 	require.Nil(t, err)
 	c := newChild(New(Config{}), events.Spec{ID: "x", Request: s})
 	require.Nil(t, c.unmoved())
@@ -46,7 +46,7 @@ func TestUnmoved(t *testing.T) {
 
 	link := filepath.Join(dir, "link")
 	require.NoError(t, os.Symlink(victim, link))
-	s, err = Resolve(t.Context(), events.Spawn{Command: []string{"true"}, Cwd: link}, "")
+	s, err = Resolve(t.Context(), events.Spawn{Command: []string{"true"}, Cwd: link}, nil, "")
 	require.Nil(t, err)
 	require.Equal(t, victim, s.Cwd, "a link that was there is resolved at once")
 }

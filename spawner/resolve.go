@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/hayward-dev/hayward/agents"
 	"github.com/hayward-dev/hayward/events"
 	"github.com/hayward-dev/hayward/sandbox"
 	"github.com/hayward-dev/hayward/sandbox/policy"
@@ -19,24 +20,25 @@ import (
 )
 
 // TypeCommand is the subagent type that runs a command as it is.
-const TypeCommand = "command"
+const TypeCommand = agents.TypeCommand
 
 // Resolve fills in what a spawn leaves open and refuses what cannot start. It
 // reads the file system, so it does not belong on the drain loop. What it checks
 // may change before the start; the start then fails with the same codes.
-// profiles is the path of the global sandbox.toml.
-func Resolve(ctx context.Context, s events.Spawn, profiles string) (events.Spawn, *events.Error) {
+// profiles is the path of the global sandbox.toml; agent is what [Agents] made of
+// the type.
+func Resolve(ctx context.Context, s events.Spawn, agent *events.AgentSpec, profiles string) (events.Spawn, *events.Error) {
 	if s.SubagentType == "" {
 		s.SubagentType = TypeCommand
 	}
-	if s.SubagentType != TypeCommand {
+	if s.SubagentType != TypeCommand && agent == nil {
 		return s, events.Errorf(events.CodeUnknownType, events.LayerGate, "spawn: there is no subagent type %q", s.SubagentType).
 			WithDetail("known", TypeCommand)
 	}
 	if len(s.Command) == 0 {
 		return s, events.Errorf(events.CodeMissingCommand, events.LayerGate, "spawn: type %s needs a command", s.SubagentType)
 	}
-	if err := refuseUnsupported(s); err != nil {
+	if err := refuseUnsupported(s, agent); err != nil {
 		return s, err
 	}
 	if err := refuseUnboundable(s); err != nil {
@@ -104,10 +106,11 @@ func loadProfiles(global string, s events.Spawn) (sandbox.Profiles, *events.Erro
 }
 
 // refuseUnsupported names what the request asks for and this build does not have.
-func refuseUnsupported(s events.Spawn) *events.Error {
+func refuseUnsupported(s events.Spawn, agent *events.AgentSpec) *events.Error {
 	var asked []string
+	plain := agent == nil || agent.Runner == events.RunnerCommand
 	for member, set := range map[string]bool{
-		"model": s.Model != "", "persona": s.Persona != "", "capability_mode": s.CapabilityMode != "",
+		"model": s.Model != "" && plain, "persona": s.Persona != "" && plain, "capability_mode": s.CapabilityMode != "" && plain,
 		"output_schema": len(s.OutputSchema) > 0, "resume_from": s.ResumeFrom != "",
 	} {
 		if set {

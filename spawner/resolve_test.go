@@ -33,7 +33,7 @@ func TestResolveRefuses(t *testing.T) {
 		"resume":                    {events.Spawn{Command: []string{"true"}, Cwd: dir, ResumeFrom: "abcd"}, events.CodeUnsupported},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := Resolve(t.Context(), c.spawn, "")
+			_, err := Resolve(t.Context(), c.spawn, nil, "")
 			require.NotNil(t, err)
 			require.Equal(t, c.code, err.Code, err)
 		})
@@ -45,7 +45,7 @@ func TestResolveFillsIn(t *testing.T) {
 	below := filepath.Join(top, "a", "b")
 	require.NoError(t, os.MkdirAll(below, 0o700))
 	require.NoError(t, os.Mkdir(filepath.Join(top, ".git"), 0o700))
-	s, err := Resolve(t.Context(), events.Spawn{Command: []string{"true"}, Cwd: below + "/."}, "")
+	s, err := Resolve(t.Context(), events.Spawn{Command: []string{"true"}, Cwd: below + "/."}, nil, "")
 	require.Nil(t, err)
 	require.Equal(t, TypeCommand, s.SubagentType)
 	require.Equal(t, below, s.Cwd)
@@ -54,7 +54,7 @@ func TestResolveFillsIn(t *testing.T) {
 	require.Equal(t, "none", s.Isolation)
 	require.Equal(t, events.StdinPrompt, s.Stdin)
 
-	s, err = Resolve(t.Context(), events.Spawn{Command: []string{"true"}, Workspace: below, Sandbox: "Off"}, "")
+	s, err = Resolve(t.Context(), events.Spawn{Command: []string{"true"}, Workspace: below, Sandbox: "Off"}, nil, "")
 	require.Nil(t, err)
 	require.Equal(t, below, s.Cwd, "the workspace is the default cwd")
 	require.Equal(t, "off", s.Sandbox)

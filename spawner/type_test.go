@@ -10,7 +10,7 @@ import (
 )
 
 func TestUnknownTypeNamesTheKnown(t *testing.T) {
-	_, err := Resolve(t.Context(), events.Spawn{SubagentType: "wizard", Command: []string{"true"}, Cwd: t.TempDir()}, "")
+	_, err := Resolve(t.Context(), events.Spawn{SubagentType: "wizard", Command: []string{"true"}, Cwd: t.TempDir()}, nil, "")
 	require.NotNil(t, err)
 	require.Equal(t, events.CodeUnknownType, err.Code)
 	require.Equal(t, events.LayerGate, err.Layer)

@@ -185,7 +185,7 @@ func TestProjectConfiguration(t *testing.T) {
 	require.NoError(t, os.WriteFile(file, []byte("[sandbox]\nprofile = \"off\"\n"), 0o600))
 	r := b.run("spawn", "-d", "--name", "n", "--cwd", project, "--", "gentle")
 	require.Zero(t, r.code)
-	require.Equal(t, "hayward spawn: warning: "+file+" is not used: this project is not trusted\n", r.stderr)
+	require.Equal(t, "hayward spawn: warning: "+file+" is not used: this project is not trusted (hayward trust)\n", r.stderr)
 	require.Empty(t, b.coord.Agent("n").Spawn.Sandbox)
 
 	t.Chdir(b.dir)

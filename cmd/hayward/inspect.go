@@ -103,6 +103,7 @@ func (a *app) showInspect(r events.InspectReply) error {
 	if s.SandboxHint != nil {
 		d.add("hint", "%s", s.SandboxHint)
 	}
+	d.agent(s.Agent)
 	d.sandbox(s.Sandbox)
 	d.add("directory", "%s", r.Dir)
 	return a.write([]byte(d.b.String()))

@@ -53,14 +53,15 @@ func (a *app) rootCommand() *cobra.Command {
 	for group, commands := range map[string][]*cobra.Command{
 		groupWork: {
 			a.withSettings(a.spawnCommand()), a.withSettings(a.runCommand()), a.waitCommand(),
-			a.withSettings(a.cancelCommand()), a.rmCommand(), a.pruneCommand(), a.worktreeCommand(),
+			a.withSettings(a.cancelCommand()), a.rmCommand(), a.pruneCommand(), a.worktreeCommand(), a.withSettings(a.mcpCommand()),
 		},
 		groupSee: {
 			a.queryCommand(), a.psCommand(), a.withSettings(pointToCompletion(a.completionsCommand())),
 			a.withSettings(a.outstandingCommand()), a.reportCommand(), a.logsCommand(), a.transcriptCommand(), a.inspectCommand(),
+			a.agentsCommand(),
 		},
 		groupOwner: {
-			a.sandboxCommand(), a.serveCommand(), a.shutdownCommand(), a.configCommand(), a.doctorCommand(), a.serviceCommand(), a.loadCommand(),
+			a.sandboxCommand(), a.serveCommand(), a.shutdownCommand(), a.configCommand(), a.trustCommand(), a.doctorCommand(), a.serviceCommand(), a.loadCommand(),
 			a.completionCommand(), a.versionCommand(),
 		},
 	} {

@@ -12,21 +12,27 @@ import (
 	"github.com/hayward-dev/hayward/config"
 	"github.com/hayward-dev/hayward/coordinator"
 	"github.com/hayward-dev/hayward/events"
+	"github.com/hayward-dev/hayward/gateway"
 	"github.com/hayward-dev/hayward/internal/daemon"
 	"github.com/hayward-dev/hayward/internal/deadlines"
+	"github.com/hayward-dev/hayward/internal/trust"
 	"github.com/hayward-dev/hayward/sandbox"
 	"github.com/hayward-dev/hayward/worktree"
 )
-
-// trusted reports whether a project's configuration is used. There is no way to
-// trust one yet.
-func trusted(string) bool { return false }
 
 // sources say where the configuration is for a working directory.
 func (a *app) sources(cwd string) (config.Sources, error) {
 	p, err := a.paths()
 	if err != nil {
 		return config.Sources{}, err
+	}
+	projects := trust.Open(p.Trusted())
+	trusted := func(dir string) bool {
+		ok, err := projects.Trusts(dir)
+		if err != nil {
+			a.say("hayward: warning: %v", err)
+		}
+		return ok && err == nil
 	}
 	s := config.Sources{SystemDir: a.systemDir, UserDir: p.Config, Trusted: trusted, Getenv: a.getenv}
 	if cwd != "" {
@@ -164,6 +170,18 @@ func (a *app) daemonOptions() daemon.Options {
 		SyncAlways: c.String(config.BusSync) == config.SyncAlways,
 		Origins:    make(map[string]string),
 		Settle:     enforcePins(c),
+
+		AgentRunner: c.String(config.AgentRunner), MaxTokens: int64(c.Int(config.GatewayMaxTokens)), Getenv: a.getenv,
+		Upstreams: []gateway.Upstream{
+			{
+				Name: "anthropic", Base: c.String(config.AnthropicURL), KeyFile: c.String(config.AnthropicKeyFile),
+				KeyEnv: c.String(config.AnthropicKeyEnv), Credential: "anthropic-api-key",
+			},
+			{
+				Name: "openai", Base: c.String(config.OpenAIURL), KeyFile: c.String(config.OpenAIKeyFile),
+				KeyEnv: c.String(config.OpenAIKeyEnv), Credential: "openai-api-key",
+			},
+		},
 	}
 	for i, d := range deadlines.All {
 		*d.Of(&o.Deadlines) = c.Duration(config.Deadlines[i])

@@ -41,6 +41,10 @@ type spawnFlags struct {
 	reopen      bool
 	name        string
 	kind        string
+	model       string
+	persona     string
+	capability  string
+	raw         bool
 	prompt      string
 	description string
 	detach      bool
@@ -75,7 +79,11 @@ func (a *app) spawnCommand() *cobra.Command {
 	flags.StringVar(&f.parent, "parent-prompt", "", "prompt of the session that it belongs to")
 	flags.BoolVar(&f.reopen, "reopen", false, "open --parent-prompt again if it was cancelled")
 	flags.StringVar(&f.name, "name", "", "name, unique among what runs in the session")
-	flags.StringVar(&f.kind, "type", "", "subagent type (default: command)")
+	flags.StringVar(&f.kind, "type", "", "subagent type, see hayward agents (default: command)")
+	flags.StringVar(&f.model, "model", "", "model of an agent, in place of its definition's")
+	flags.StringVar(&f.persona, "persona", "", "persona of an agent")
+	flags.StringVar(&f.capability, "capability-mode", "", "what an agent may do: read-only, read-write, execute or all")
+	flags.BoolVar(&f.raw, "raw", false, "run claude or codex as any other command")
 	flags.StringVar(&f.prompt, "prompt", "", "prompt: `TEXT`, @FILE, or - for stdin; a command reads it on stdin")
 	flags.StringVar(&f.description, "description", "", "what it is for, in a few words")
 	flags.BoolVarP(&f.detach, "detach", "d", false, "run in the background and print the id")
@@ -146,6 +154,7 @@ func (a *app) spawnRequest(f spawnFlags, command []string) (events.Spawn, error)
 	s := events.Spawn{
 		ParentSessionID: a.session(f.session), ID: f.id, Name: f.name, Description: f.description,
 		SubagentType: f.kind, Command: command, ParentPromptID: f.parent, Reopen: f.reopen, Deny: f.deny,
+		Model: f.model, Persona: f.persona, CapabilityMode: f.capability, Raw: f.raw,
 	}
 	if len(command) == 0 && f.kind == "" {
 		return s, events.Errorf(events.CodeMissingCommand, events.LayerGate, "there is no command").

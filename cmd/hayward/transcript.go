@@ -18,8 +18,9 @@ func (a *app) transcriptCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "transcript ID",
 		Short: "Print what happened in a subagent, item by item",
-		Long: `Print what happened in a subagent, item by item. With --json the items are
-printed as they are kept, one a line.`,
+		Long: `Print what happened in a subagent, item by item: the conversation of an agent, with
+its tool calls, their results and its tokens; the output of a command. With --json
+the items are printed as they are kept, one a line, nothing shortened.`,
 		Example: `  hayward transcript docs
   hayward transcript -f --json docs | jq -r 'select(.kind == "output").text'`,
 		Args:              cobra.ExactArgs(1),
@@ -54,6 +55,9 @@ func (a *app) transcript(ctx context.Context, cmd *cobra.Command, f logsFlags, i
 		}
 		if a.json {
 			return a.write(append(line, '\n'))
+		}
+		if said, ok := shownSaid(item); ok {
+			return a.write([]byte(said))
 		}
 		return a.write([]byte(shownItem(item)))
 	}}
@@ -135,7 +139,7 @@ func sinceOffset(ctx context.Context, c *connection, r events.FileRequest, begin
 	}
 	var offset int64
 	items := &itemWriter{each: func(_ []byte, item events.Item) error {
-		if item.Kind == events.ItemOutput && item.Stream == stream && item.At.Before(begin) {
+		if item.Stream == stream && item.At.Before(begin) {
 			offset = max(offset, item.Offset+item.Bytes)
 		}
 		return nil

@@ -263,6 +263,38 @@ func TestTranscriptAndSince(t *testing.T) {
 	require.Contains(t, r.stderr, "damaged")
 }
 
+// What a real agent's stream was read into is shown as a conversation.
+func TestTranscriptOfAnAgent(t *testing.T) {
+	b := newBench(t)
+	a := b.accept(events.Spawn{Name: "x", Command: []string{"claude"}})
+	golden, err := os.ReadFile(filepath.Join("..", "..", "adapter", "testdata", "claude-denied.golden"))
+	require.NoError(t, err)
+	items := strings.Split(strings.TrimSpace(string(golden)), "\n")
+	items = items[:len(items)-1] // the last line is the result of the run
+	a.Write("transcript", strings.Join(items, "\n")+"\n")
+	r := b.run("transcript", "x")
+	require.Zero(t, r.code, r.stderr)
+	shown := regexp.MustCompile(`(?m)^\d\d:\d\d:\d\d `).ReplaceAllString(r.stdout, "")
+	require.Equal(t, `session 00000000-0000-7000-8000-000000000001 (claude-opus-4-8)
+
+assistant
+  I write the file.
+
+tool Write
+  made.txt
+
+result of Write, an error
+  Claude requested permissions to write to /project/made.txt, but you haven't granted it yet.
+
+assistant
+  I was not allowed to write.
+
+end: end, 230 tokens in, 29 out
+
+`, shown)
+	require.Equal(t, strings.Join(items, "\n")+"\n", b.run("transcript", "--json", "x").stdout)
+}
+
 func TestTablesAreTheSameWhenPiped(t *testing.T) {
 	b := newBench(t)
 	b.ended(events.Spawn{Name: "bad", Command: []string{"exit", "3"}})

@@ -14,6 +14,7 @@ import (
 
 	"github.com/hayward-dev/hayward/coordinator"
 	"github.com/hayward-dev/hayward/events"
+	"github.com/hayward-dev/hayward/gateway"
 	"github.com/hayward-dev/hayward/internal/bus"
 	"github.com/hayward-dev/hayward/internal/childbin"
 	"github.com/hayward-dev/hayward/internal/crashpoint"
@@ -59,6 +60,7 @@ type daemon struct {
 	bus      *bus.Server
 	coord    *coordinator.Coordinator
 	spawner  *spawner.Spawner
+	gateway  *gateway.Gateway
 	service  *service
 	observed observed
 	left     coordinator.Restore
@@ -227,14 +229,18 @@ func (d *daemon) wire() error {
 		return d.coord.Lookup(ctx, session, ref)
 	}
 	obs := &observer{tracker: track, traces: d.observed.traces}
+	if err := d.openGateway(root); err != nil {
+		return err
+	}
 	d.spawner = spawner.New(spawner.Config{
 		Root: root, ChildBinary: binary, Bus: busDir, BusPath: p.Bus(),
 		Hidden:    []string{p.State, p.Runtime, trees.Root.Path()},
 		CacheRoot: p.Cache, Support: sandbox.Probe(), Deadlines: d.deadlines,
 		Home: home, TempRoot: temp,
 		Profiles: p.Profiles(), Protected: []string{p.Config},
-		Worktrees: trees,
-		Audit:     d.openAudit(), Credentials: d.bus, Controller: control, Observer: obs, Log: d.log.Named("spawner"),
+		ModelCredential: d.gateway.Credential,
+		Worktrees:       trees,
+		Audit:           d.openAudit(), Credentials: d.bus, Controller: control, Observer: obs, Log: d.log.Named("spawner"),
 	})
 	d.onClose(d.spawner.Close)
 
@@ -275,6 +281,7 @@ func (d *daemon) wire() error {
 		leave: func(handover bool) { d.handover = handover; d.leave(ErrShutdown) },
 	}, d.bus.Interested, d.log.Named("service"))
 	d.service.profiles = p.Profiles()
+	d.service.agents = d.agents(home)
 	return d.observe(d.ctx, track)
 }
 

@@ -35,12 +35,16 @@ func (f *files) Output(id string, limit int) (events.Output, error) {
 	}
 	defer dir.Close()
 	head := min(limit/4, events.ReplyOutputHead)
-	out, err := dir.Output(rundir.StdoutFile, limit, head, limit-head)
+	name, err := dir.OutputFile()
+	if err != nil {
+		return events.Output{}, err
+	}
+	out, err := dir.Output(name, limit, head, limit-head)
 	if errors.Is(err, fs.ErrNotExist) {
 		err = nil // it never started: no output
 	}
-	out.Ref = id + "/" + rundir.StdoutFile
-	out.Path = filepath.Join(dir.Path(), rundir.StdoutFile)
+	out.Ref = id + "/" + name
+	out.Path = filepath.Join(dir.Path(), name)
 	return out, err
 }
 
@@ -230,6 +234,11 @@ func (f *files) inspect(ctx context.Context, data []byte) (any, *events.Error) {
 		return nil, events.Errorf(events.CodeStoreDamaged, events.LayerWorkspace, "inspect %s: %w", snap.SubagentID, specErr)
 	}
 	hideValues(spec.Request.Env)
+	if spec.Agent != nil {
+		for i := range spec.Agent.MCPServers {
+			spec.Agent.MCPServers[i].Config = nil // it may hold secrets
+		}
+	}
 	reply.Spec = &spec
 	return reply, nil
 }

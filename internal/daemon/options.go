@@ -7,6 +7,7 @@ import (
 
 	"github.com/hayward-dev/hayward/coordinator"
 	"github.com/hayward-dev/hayward/events"
+	"github.com/hayward-dev/hayward/gateway"
 	"github.com/hayward-dev/hayward/internal/deadlines"
 	"github.com/hayward-dev/hayward/internal/paths"
 	"github.com/hayward-dev/hayward/internal/tracing"
@@ -43,6 +44,14 @@ type Options struct {
 	// Settle gives each spawn what the configuration pins and refuses one that asks
 	// for something else. Nil: nothing is pinned.
 	Settle func(*events.Spawn) *events.Error
+	// AgentRunner runs agent types that name no runner.
+	AgentRunner string
+	// Upstreams are the model APIs that agents reach through the gateway.
+	// MaxTokens bounds what one of them may use there; 0: no bound.
+	Upstreams []gateway.Upstream
+	MaxTokens int64
+	// Getenv reads the environment that keys of the Upstreams may be in.
+	Getenv func(string) string
 	// SyncAlways makes each record survive a power cut.
 	SyncAlways bool
 	// Handover leaves children running when Run's context ends.

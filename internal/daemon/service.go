@@ -36,6 +36,7 @@ type service struct {
 	// instruments count requests; nil counts nothing.
 	instruments *instruments
 	traces      *traces
+	agents      spawner.Agents
 
 	// lastUse is when a client last asked for anything, in Unix nanoseconds.
 	lastUse atomic.Int64
@@ -162,7 +163,7 @@ func (s *service) onEvent(kind events.Kind, r micro.Request) {
 	reply.asked.of(event)
 	spawn, isSpawn := event.(events.Spawn)
 	if !isSpawn {
-		s.submit(event, reply, nil)
+		s.submit(event, nil, reply, nil)
 		return
 	}
 	if err := s.beginResolving(); err != nil {
@@ -178,7 +179,11 @@ func (s *service) onEvent(kind events.Kind, r micro.Request) {
 				return
 			}
 		}
-		resolved, err := spawner.Resolve(s.ctx, spawn, s.profiles)
+		spawn, agent, err := s.agents.Resolve(spawn)
+		resolved := spawn
+		if err == nil {
+			resolved, err = spawner.Resolve(s.ctx, spawn, agent, s.profiles)
+		}
 		if err == nil {
 			err = spawner.CheckHost(spawn.ID)
 		}
@@ -187,10 +192,10 @@ func (s *service) onEvent(kind events.Kind, r micro.Request) {
 			return
 		}
 		if spawn.RunInBackground {
-			s.submit(resolved, reply, traced)
+			s.submit(resolved, agent, reply, traced)
 			return
 		}
-		s.submit(resolved, s.callers.watch(reply), traced)
+		s.submit(resolved, agent, s.callers.watch(reply), traced)
 	})
 }
 
@@ -206,10 +211,11 @@ func (s *service) beginResolving() *events.Error {
 	}
 }
 
-func (s *service) submit(event events.SubagentEvent, reply coordinator.Responder, traced *events.Trace) {
+func (s *service) submit(event events.SubagentEvent, agent *events.AgentSpec, reply coordinator.Responder, traced *events.Trace) {
 	err := s.coord.Submit(coordinator.Request{
 		Caller:    coordinator.Caller{Principal: "client"},
 		Event:     event,
+		Agent:     agent,
 		Responder: reply,
 		Trace:     traced,
 	})

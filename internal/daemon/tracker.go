@@ -170,8 +170,8 @@ func (t *tracker) onItem(id string, data []byte) error {
 		return err
 	}
 	t.update(id, func(c *tracked) {
-		if item.Kind != events.ItemOutput {
-			return
+		if item.Stream == "" {
+			return // it is not of the output
 		}
 		c.known = true
 		c.progress.At = item.At
@@ -182,7 +182,8 @@ func (t *tracker) onItem(id string, data []byte) error {
 		case "stderr":
 			c.progress.StderrBytes = max(c.progress.StderrBytes, end)
 		}
-		if line := lastLine(item.Text); line != "" {
+		said := item.Kind == events.ItemOutput || item.Kind == events.ItemMessage
+		if line := lastLine(item.Text); said && line != "" {
 			c.progress.LastLine = line
 		}
 	})

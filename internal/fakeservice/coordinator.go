@@ -339,7 +339,7 @@ func (c *Coordinator) completions(r *Request, q events.Completions) {
 			a.read = true
 			reply.Acked = append(reply.Acked, a.snap.SubagentID)
 		}
-		if a.read || slices.Contains(q.SuppressIDs, a.snap.SubagentID) {
+		if a.read || slices.Contains(q.SuppressIDs, a.snap.SubagentID) || slices.Contains(q.SuppressIDs, a.snap.SubagentID+".1") {
 			continue
 		}
 		if len(reply.Completions) == most {

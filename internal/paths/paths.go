@@ -99,6 +99,12 @@ func (p Paths) Worktrees() string { return filepath.Join(p.State, "worktrees") }
 // Runs holds one directory for each run of a plan. Clients write it.
 func (p Paths) Runs() string { return filepath.Join(p.State, "runs") }
 
+// Trusted is the list of the projects that are trusted.
+func (p Paths) Trusted() string { return filepath.Join(p.State, "trust.json") }
+
+// GatewaySecret makes the credentials that agents present to the gateway.
+func (p Paths) GatewaySecret() string { return filepath.Join(p.State, "gateway.secret") }
+
 // Bin is where the embedded hayward-child is unpacked.
 func (p Paths) Bin() string { return filepath.Join(p.State, "bin") }
 

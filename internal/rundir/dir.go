@@ -24,8 +24,10 @@ const (
 	ReportFile     = "report.json"
 	SandboxFile    = "sandbox.json"
 	StdoutFile     = "stdout.log"
+	AnswerFile     = "answer.txt" // what an agent said last, at its end
 	StderrFile     = "stderr.log"
 	TranscriptFile = "transcript.jsonl"
+	UsageFile      = "usage.jsonl"
 )
 
 // ErrTorn is what a file is that exists and cannot be read as what it should
@@ -88,6 +90,19 @@ func (d *Dir) ReadSandbox() (events.SandboxReport, error) {
 	var r events.SandboxReport
 	err := d.read(SandboxFile, &r, nil)
 	return r, err
+}
+
+// WriteAnswer keeps what an agent said last. It is the output of its run then.
+func (d *Dir) WriteAnswer(text string) error { return d.replace(AnswerFile, []byte(text), true) }
+
+// OutputFile is the name of the file that holds the output of the run: the answer of
+// an agent that has ended, else its stdout.
+func (d *Dir) OutputFile() (string, error) {
+	answered, err := d.Exists(AnswerFile)
+	if answered {
+		return AnswerFile, err
+	}
+	return StdoutFile, err
 }
 
 // ReadReport reads what the supervisor wrote before it exited. The file is
@@ -181,17 +196,22 @@ func (d *Dir) open(name string, flags int) (*os.File, error) {
 }
 
 // write replaces a JSON file in one step.
-func (d *Dir) write(name string, v any, durable bool) (err error) {
+func (d *Dir) write(name string, v any, durable bool) error {
 	data, err := events.MarshalRecord(v)
 	if err != nil {
 		return err
 	}
+	return d.replace(name, append(data, '\n'), durable)
+}
+
+// replace replaces a file in one step.
+func (d *Dir) replace(name string, data []byte, durable bool) (err error) {
 	temp := "." + name + ".tmp"
 	f, err := d.open(temp, unix.O_WRONLY|unix.O_CREAT|unix.O_TRUNC)
 	if err != nil {
 		return err
 	}
-	_, err = f.Write(append(data, '\n'))
+	_, err = f.Write(data)
 	now := durable && d.late == nil
 	if err == nil && now {
 		err = f.Sync()

@@ -44,6 +44,7 @@ var causes = []cause{
 	{regexp.MustCompile(`needs the (int80|x32) ABI`), func([]string) bool { return true }},
 	// A long proof, which has to be asked for.
 	{regexp.MustCompile(`needs the variable ([A-Z_]+)`), func(g []string) bool { return os.Getenv(g[0]) == "" }},
+	{regexp.MustCompile(`needs the agent CLIs`), func([]string) bool { return os.Getenv("HAYWARD_AGENT_CLIS") == "" }},
 	{regexp.MustCompile(`needs the program ([A-Za-z0-9_.+-]+)`), func(g []string) bool {
 		_, err := exec.LookPath(g[0])
 		return err != nil

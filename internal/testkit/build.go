@@ -19,6 +19,7 @@ const module = "github.com/hayward-dev/hayward"
 var (
 	child = build{pkg: module + "/cmd/hayward-child", variable: "HAYWARD_TESTKIT_CHILD"}
 	bare  = build{pkg: module + "/internal/testkit/bare", variable: "HAYWARD_TESTKIT_BARE"}
+	agent = build{pkg: module + "/internal/modelstub/cmd/stubclaude", variable: "HAYWARD_TESTKIT_AGENT"}
 
 	census = build{pkg: module + "/internal/census", variable: "HAYWARD_TESTKIT_CENSUS"}
 
@@ -61,6 +62,12 @@ func BareChild(t testing.TB) string {
 func Census(t testing.TB) string {
 	t.Helper()
 	return census.path(t)
+}
+
+// Agent returns the path of the agent CLI that stands in for claude.
+func Agent(t testing.TB) string {
+	t.Helper()
+	return agent.path(t)
 }
 
 // build makes a binary once in each test process.

@@ -1,0 +1,187 @@
+package gateway
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"go.uber.org/zap"
+
+	"github.com/hayward-dev/hayward/events"
+)
+
+// Options say how a Gateway works. Bus and Secret are required.
+type Options struct {
+	// Bus is the coordinator's own connection.
+	Bus *nats.Conn
+	// Secret makes the agents' credentials. It outlives the process, so that agents
+	// that go on without a coordinator keep theirs.
+	Secret []byte
+	// Upstreams are the model APIs that may be reached.
+	Upstreams []Upstream
+	// MaxTokens bounds what one subagent may use; 0: no bound.
+	MaxTokens int64
+	// Patience bounds how long one request is tried. 0: 10 minutes.
+	Patience time.Duration
+	// Ledger keeps what was used. Nil: only memory does.
+	Ledger Ledger
+	// Getenv reads the coordinator's environment, for keys. Nil: there is none.
+	Getenv func(string) string
+	// Transport makes the requests. Nil: that of net/http, with its proxy settings.
+	Transport http.RoundTripper
+	Log       *zap.Logger
+}
+
+// Ledger keeps the calls of each subagent.
+type Ledger interface {
+	// Append adds a call of the subagent id.
+	Append(id string, c Call) error
+	// Calls returns those of an earlier process.
+	Calls(id string) ([]Call, error)
+}
+
+// Gateway serves the agents of all children. Close it.
+type Gateway struct {
+	opts    Options
+	log     *zap.Logger
+	carrier *carrier
+	server  *http.Server
+	client  *http.Client
+	holds   map[string]*hold // by upstream; the map does not change
+	sub     *nats.Subscription
+	served  chan struct{}
+
+	mu    sync.Mutex
+	spent map[string]events.Usage // by subagent, guarded by mu
+}
+
+// Start serves until Close.
+func Start(o Options) (*Gateway, error) {
+	g := &Gateway{opts: o, log: o.Log, carrier: newCarrier(o.Bus), holds: make(map[string]*hold), served: make(chan struct{}), spent: make(map[string]events.Usage)}
+	if g.log == nil {
+		g.log = zap.NewNop()
+	}
+	if g.opts.Patience == 0 {
+		g.opts.Patience = 10 * time.Minute
+	}
+	if g.opts.Getenv == nil {
+		g.opts.Getenv = func(string) string { return "" }
+	}
+	for _, u := range o.Upstreams {
+		g.holds[u.Name] = &hold{}
+	}
+	transport := o.Transport
+	if transport == nil {
+		transport = newTransport()
+	}
+	g.client = &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error {
+		return http.ErrUseLastResponse // a key goes to no other place
+	}}
+	g.server = &http.Server{
+		Handler:           http.HandlerFunc(g.handle),
+		ReadHeaderTimeout: time.Minute,
+		IdleTimeout:       5 * time.Minute,
+		MaxHeaderBytes:    64 << 10,
+		ConnContext: func(ctx context.Context, c net.Conn) context.Context {
+			return context.WithValue(ctx, connOf{}, c.(*conn))
+		},
+		ErrorLog: zap.NewStdLog(g.log.Named("http")),
+	}
+	sub, err := o.Bus.Subscribe(events.ModelSubject("*"), g.carrier.take)
+	if err != nil {
+		return nil, fmt.Errorf("start the gateway: %w", err)
+	}
+	g.sub = sub
+	go func() {
+		defer close(g.served)
+		if err := g.server.Serve(g.carrier); !errors.Is(err, http.ErrServerClosed) && !errors.Is(err, net.ErrClosed) {
+			g.log.Error("the gateway's server ended", zap.Error(err))
+		}
+	}()
+	return g, nil
+}
+
+// connOf is the key of the connection in a request's context.
+type connOf struct{}
+
+func newTransport() http.RoundTripper {
+	t := http.DefaultTransport.(*http.Transport).Clone()
+	t.MaxIdleConnsPerHost = 64
+	t.ResponseHeaderTimeout = 10 * time.Minute
+	return t
+}
+
+// Close ends every connection; agents are told that the coordinator is away.
+func (g *Gateway) Close() error {
+	err := g.sub.Unsubscribe()
+	closed := g.server.Close() // the carrier too
+	<-g.served
+	g.client.CloseIdleConnections()
+	return errors.Join(err, closed)
+}
+
+// Credential is what the agent of a subagent's run presents.
+func (g *Gateway) Credential(id string, run int) string { return Credential(g.opts.Secret, id, run) }
+
+// Credential derives the credential of a run from the gateway's secret, so that
+// there is nothing to be kept for each.
+func Credential(secret []byte, id string, run int) string {
+	mac := hmac.New(sha256.New, secret)
+	fmt.Fprintf(mac, "gateway %s %d", id, run)
+	return fmt.Sprintf("hayward-%d-%s", run, hex.EncodeToString(mac.Sum(nil)))
+}
+
+// Forget drops what is known of a subagent that has ended, and returns what it
+// used.
+func (g *Gateway) Forget(id string) events.Usage {
+	g.carrier.cut(id)
+	used := g.used(id)
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	delete(g.spent, id)
+	return used
+}
+
+// used is what a subagent has used so far, what an earlier process counted
+// included.
+func (g *Gateway) used(id string) events.Usage {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if u, ok := g.spent[id]; ok {
+		return u
+	}
+	var u events.Usage
+	if g.opts.Ledger != nil {
+		calls, err := g.opts.Ledger.Calls(id)
+		if err != nil {
+			g.log.Warn("what was used before cannot be read", zap.String("id", id), zap.Error(err))
+		}
+		for _, c := range calls {
+			u = u.Add(c.Usage)
+		}
+	}
+	g.spent[id] = u
+	return u
+}
+
+// count adds a call.
+func (g *Gateway) count(id string, c Call) {
+	g.used(id)
+	g.mu.Lock()
+	g.spent[id] = g.spent[id].Add(c.Usage)
+	g.mu.Unlock()
+	if g.opts.Ledger == nil {
+		return
+	}
+	if err := g.opts.Ledger.Append(id, c); err != nil {
+		g.log.Warn("a call is counted in memory only", zap.String("id", id), zap.Error(err))
+	}
+}
