@@ -5,7 +5,9 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"go.uber.org/zap"
@@ -115,6 +117,14 @@ func (c *child) confine(r *sandbox.Request) {
 	r.Closed = []string{t.CommonDir, t.GitDir}
 	r.Original = t.Repository
 	r.Readable = t.Borrowed
+	// What is to be denied in the user's working tree was copied along with it.
+	deny := r.Deny
+	r.Deny = slices.Clone(deny)
+	for _, d := range deny {
+		if rest, ok := strings.CutPrefix(d, t.Repository+"/"); ok {
+			r.Deny = append(r.Deny, filepath.Join(t.Path, rest))
+		}
+	}
 }
 
 // setUp runs the configured command in a new tree, inside the sandbox.
