@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -43,7 +45,14 @@ func (s *saver) refer(ctx context.Context, own *harvest, tree string) error {
 		s.out.keepFor("changes")
 	}
 	if len(refs) == 0 {
-		return nil
+		// An earlier snapshot may have found something that is undone by now.
+		have, e := ListRefs(ctx, s.rec.CommonDir, s.rec.ID)
+		if e != nil {
+			return e
+		}
+		if !slices.ContainsFunc(slices.Collect(maps.Keys(have)), isEnd) {
+			return nil
+		}
 	}
 	s.out.refs = refs
 	l, e := LockRepository(ctx, s.rec.CommonDir, s.rec.ID)
@@ -61,6 +70,9 @@ func (s *saver) refer(ctx context.Context, own *harvest, tree string) error {
 	}
 	return s.replaceRefs(ctx, refs)
 }
+
+// isEnd reports whether a name that [ListRefs] gives is one of the end.
+func isEnd(name string) bool { return strings.HasPrefix(name, "subagents/") }
 
 // replaceRefs sets the refs of the end and deletes those of an earlier snapshot
 // that are not among them.

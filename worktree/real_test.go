@@ -1,6 +1,8 @@
 package worktree
 
 import (
+	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -118,4 +120,12 @@ func TestDiffWhileItRuns(t *testing.T) {
 	requireNo(t, err)
 	require.Len(t, files, 1)
 	require.Equal(t, "new", files[0].Path)
+
+	// What was undone since is not in the next one.
+	require.NoError(t, os.Remove(filepath.Join(in.dir, "new")))
+	_, err = root.Snapshot(testContext(t), tree.ID)
+	requireNo(t, err)
+	files, err = root.DiffFiles(testContext(t), tree.ID)
+	requireNo(t, err)
+	require.Empty(t, files)
 }
