@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/hayward-dev/hayward/events"
+	"github.com/hayward-dev/hayward/internal/durable"
 )
 
 // State is how far a tree's life has come.
@@ -162,37 +163,12 @@ func (r Root) Write(rec Record) *events.Error {
 	rec.Schema = recordSchema
 	body, err := events.MarshalRecord(rec)
 	if err == nil {
-		err = writeFile(r.Dir(rec.ID), recordFile, body)
+		err = durable.WriteFile(filepath.Join(r.Dir(rec.ID), recordFile), body)
 	}
 	if err != nil {
 		return events.Errorf(events.CodeStorageFailed, events.LayerWorkspace, "worktree %s: write its record: %w", rec.ID, err)
 	}
 	return nil
-}
-
-// writeFile replaces a file of ours durably.
-func writeFile(dir, name string, body []byte) error {
-	f, err := os.CreateTemp(dir, "."+name+"-")
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(body)
-	err = errors.Join(err, f.Sync(), f.Close())
-	if err == nil {
-		err = os.Rename(f.Name(), filepath.Join(dir, name))
-	}
-	if err != nil {
-		return errors.Join(err, os.Remove(f.Name()))
-	}
-	return syncDir(dir)
-}
-
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
 }
 
 // List returns the ids that have a directory, sorted. One without a record is of

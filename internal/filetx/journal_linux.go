@@ -3,13 +3,12 @@ package filetx
 import (
 	"crypto/rand"
 	"encoding/hex"
-	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 
 	"github.com/hayward-dev/hayward/events"
+	"github.com/hayward-dev/hayward/internal/durable"
 )
 
 // phase is how far a transaction is.
@@ -85,27 +84,12 @@ func newNonce() (string, error) {
 }
 
 // write makes the journal durable: the whole of it, or the one before.
-func (j *journal) write(file string) (err error) {
+func (j *journal) write(file string) error {
 	data, err := events.MarshalRecord(j)
 	if err != nil {
 		return err
 	}
-	temp := file + ".new"
-	f, err := os.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(data)
-	if err == nil {
-		err = f.Sync()
-	}
-	if err := errors.Join(err, f.Close()); err != nil {
-		return err
-	}
-	if err := os.Rename(temp, file); err != nil {
-		return err
-	}
-	return syncDir(filepath.Dir(file))
+	return durable.WriteFile(file, data)
 }
 
 func readJournal(file string) (*journal, error) {
@@ -131,19 +115,19 @@ func readJournal(file string) (*journal, error) {
 }
 
 func removeJournal(file string) error {
-	if err := os.Remove(file + ".new"); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	dir, name := filepath.Split(file)
+	// What a write left that was cut off.
+	cut, err := filepath.Glob(filepath.Join(dir, "."+name+".*"))
+	if err != nil {
 		return err
+	}
+	for _, temp := range cut {
+		if err := os.Remove(temp); err != nil {
+			return err
+		}
 	}
 	if err := os.Remove(file); err != nil {
 		return err
 	}
-	return syncDir(filepath.Dir(file))
-}
-
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
+	return durable.SyncDir(filepath.Dir(file))
 }
