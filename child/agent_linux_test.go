@@ -87,7 +87,7 @@ func TestAgentThatIsCutFails(t *testing.T) {
 }
 
 // A stop interrupts an agent first, so that it says what it used.
-func TestStopInterruptsAnAgent(t *testing.T) {
+func TestAgentIsInterruptedFirst(t *testing.T) {
 	everywhere(t, func(t *testing.T, p place) {
 		spec := agent(events.AgentClaude, `trap 'tail -n 2 "$1"; exit 0' INT; trap 'exit 3' TERM
 			head -n 4 "$1"; while :; do sleep 0.05; done`, recorded(t, "claude-cancelled"))
@@ -105,7 +105,7 @@ func TestStopInterruptsAnAgent(t *testing.T) {
 }
 
 // An agent that does not heed it is terminated after half of the grace, then killed.
-func TestStopOfAnAgentEscalates(t *testing.T) {
+func TestAgentStopEscalates(t *testing.T) {
 	everywhere(t, func(t *testing.T, p place) {
 		spec := agent(events.AgentCodex, `trap '' INT; trap 'echo terminated >&2' TERM; echo ready >&2; while :; do sleep 0.05; done`)
 		spec.GraceMS = 400

@@ -2,8 +2,8 @@ package events
 
 // The agent CLIs whose streams Hayward reads.
 const (
-	AgentClaude = "claude"
-	AgentCodex  = "codex"
+	AgentClaude = "claude" // claude -p, by Anthropic
+	AgentCodex  = "codex"  // codex exec, by OpenAI
 )
 
 // AdapterSpec tells the supervisor in a child whose stream the command's stdout

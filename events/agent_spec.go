@@ -2,7 +2,7 @@ package events
 
 import "encoding/json"
 
-// The runners of a subagent, beside the agents.
+// RunnerCommand runs the command of a type as it is; the other runners are agents.
 const RunnerCommand = "command"
 
 // AgentSpec is an agent type as a spawn of it was resolved. It is part of the
@@ -46,8 +46,8 @@ type AgentSpec struct {
 
 // The ways to a model.
 const (
-	AccessGateway = "gateway"
-	AccessLogin   = "login"
+	AccessGateway = "gateway" // through the coordinator, which has the key
+	AccessLogin   = "login"   // with a credential of the agent's own
 )
 
 // AgentMCPServer is an MCP server of an agent. Config is absent for one that the

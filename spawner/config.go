@@ -61,8 +61,9 @@ type Config struct {
 	TempRoot string
 	// Profiles is the path of the global sandbox.toml, which may be missing.
 	Profiles string
-	// Protected are paths of ours that no child may write.
-	Protected []string
+	// Protected are paths of ours that no child may write, Secrets those that none
+	// may read either.
+	Protected, Secrets []string
 
 	// Audit is the kernel's log of refusals, nil where it is not read.
 	Audit *kernelaudit.Log

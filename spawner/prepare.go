@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"go.uber.org/zap"
 	"golang.org/x/sys/unix"
@@ -82,7 +83,7 @@ func (c *child) prepare() *events.Error {
 		CacheRoot:   c.s.cfg.CacheRoot,
 		ChildBinary: c.s.cfg.ChildBinary,
 		AddDirs:     req.AddDirs,
-		Deny:        req.Deny,
+		Deny:        slices.Concat(req.Deny, c.s.cfg.Secrets),
 		Hidden:      c.s.cfg.Hidden,
 		Bus:         c.s.cfg.BusPath,
 		MakeHooks:   true,

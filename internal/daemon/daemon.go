@@ -237,7 +237,7 @@ func (d *daemon) wire() error {
 		Hidden:    []string{p.State, p.Runtime, trees.Root.Path()},
 		CacheRoot: p.Cache, Support: sandbox.Probe(), Deadlines: d.deadlines,
 		Home: home, TempRoot: temp,
-		Profiles: p.Profiles(), Protected: []string{p.Config},
+		Profiles: p.Profiles(), Protected: []string{p.Config}, Secrets: d.secrets(),
 		ModelCredential: d.gateway.Credential,
 		Worktrees:       trees,
 		Audit:           d.openAudit(), Credentials: d.bus, Controller: control, Observer: obs, Log: d.log.Named("spawner"),

@@ -143,6 +143,23 @@ func (d *daemon) agents(home string) spawner.Agents {
 	}
 }
 
+// secrets are the paths of the gateway's keys. Under a profile that reads
+// everything they would be within an agent's reach.
+func (d *daemon) secrets() []string {
+	var paths []string
+	for _, u := range d.opts.Upstreams {
+		if u.KeyFile != "" {
+			paths = append(paths, u.KeyFile)
+		}
+	}
+	if d.opts.Getenv != nil {
+		if dir := d.opts.Getenv("CREDENTIALS_DIRECTORY"); dir != "" {
+			paths = append(paths, dir)
+		}
+	}
+	return paths
+}
+
 // apis are the model APIs of the agents.
 var apis = map[string]string{events.AgentClaude: "anthropic", events.AgentCodex: "openai"}
 

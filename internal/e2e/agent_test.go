@@ -67,9 +67,14 @@ func TestAgent(t *testing.T) {
 			require.Equal(t, "general-purpose", o["subagent_type"])
 			require.FileExists(t, filepath.Join(u.work, "made.txt"))
 			require.NoError(t, os.Remove(filepath.Join(u.work, "made.txt")))
-			text, err := os.ReadFile(o["output_path"].(string))
+			require.Equal(t, "All done.", o["output"])
+			agent := o["agent"].(map[string]any)
+			require.Equal(t, "end", agent["stop_reason"])
+			require.Equal(t, map[string]any{"input_tokens": 30.0, "output_tokens": 12.0}, agent["usage"])
+			require.NotEmpty(t, agent["session_id"])
+			// What the agent saw is in its stream.
+			text, err := os.ReadFile(filepath.Join(filepath.Dir(o["output_path"].(string)), "stdout.log"))
 			require.NoError(t, err)
-			require.Contains(t, string(text), "All done.")
 			require.Contains(t, string(text), "ANTHROPIC_BASE_URL=http://127.0.0.1:")
 			require.NotContains(t, string(text), modelKey)
 			if profile == "strict" {
