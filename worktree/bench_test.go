@@ -17,7 +17,7 @@ import (
 
 const (
 	benchDirs  = 2_500
-	benchPairs = 3
+	benchPairs = 5
 )
 
 // benchFiles is how many files the repository has; HAYWARD_BENCH_FILES replaces it.
@@ -107,14 +107,20 @@ func BenchmarkSnapshot(b *testing.B) {
 	u, root := benchRepository(b), newRoot(b)
 	tree := create(b, root, u.dir)
 	in := inside(b, tree)
-	for i := range 100 {
-		in.write(fmt.Sprintf("d%02d/e%02d/f%05d.txt", i/50, i%50, i), fmt.Sprint("inside ", i, "\n"))
-		in.write(fmt.Sprintf("d%02d/inside%d", i%50, i), "new\n")
+	// Each measurement has objects of its own to write.
+	measured := 0
+	change := func() {
+		measured++
+		for i := range 100 {
+			in.write(fmt.Sprintf("d%02d/e%02d/f%05d.txt", i/50, i%50, i), fmt.Sprintln("inside", i, measured))
+			in.write(fmt.Sprintf("d%02d/inside%d", i%50, i), fmt.Sprintln("new", i, measured))
+		}
 	}
 	index := filepath.Join(b.TempDir(), "index")
 	git := Git{Dir: root.cleanGit(tree.ID), WorkTree: tree.Path, Index: index, Objects: filepath.Join(u.dir, ".git/objects")}
 	for b.Loop() {
 		ratio, our, their := medianRatio(b, func(int) time.Duration {
+			change()
 			return timed(func() {
 				_, err := root.save(b.Context(), tree.Record)
 				require.NoError(b, err)
@@ -123,6 +129,7 @@ func BenchmarkSnapshot(b *testing.B) {
 			body, err := os.ReadFile(root.baseIndex(tree.ID))
 			require.NoError(b, err)
 			require.NoError(b, os.WriteFile(index, body, 0o600))
+			change()
 			return timed(func() {
 				requireNo(b, git.Run(b.Context(), Call{}, "add", "-A"))
 				requireNo(b, git.Run(b.Context(), Call{}, "write-tree"))

@@ -13,13 +13,19 @@ import (
 
 // count compares two trees.
 func (s *saver) count(ctx context.Context, before, after string, modesBefore Modes) error {
-	out, e := s.clean("").Output(ctx, "diff-tree", "-r", "-z", "--numstat", "--no-renames", "--no-ext-diff", "--no-textconv", before, after)
+	out, e := s.clean("").Output(ctx, "diff-tree", "-r", "-t", "-z", "--raw", "--numstat", "--no-abbrev", "--no-renames", "--no-ext-diff", "--no-textconv", before, after)
 	if e != nil {
 		return e
 	}
+	s.fresh = newObjects(out)
 	counted := make(map[string]bool)
-	for _, f := range fields(out) {
-		p := strings.SplitN(f, "\t", 3)
+	list := fields(out)
+	for i := 0; i < len(list); i++ {
+		if strings.HasPrefix(list[i], ":") {
+			i++ // the path follows
+			continue
+		}
+		p := strings.SplitN(list[i], "\t", 3)
 		if len(p) != 3 {
 			continue
 		}

@@ -238,8 +238,6 @@ func cleanGit(root Root, rec Record, index string) Git {
 	return Git{
 		Dir: root.cleanGit(rec.ID), WorkTree: root.Tree(rec), Index: index,
 		Objects: filepath.Join(rec.CommonDir, "objects"), ID: rec.ID,
-		// What refs are to hold is on the disk before they are.
-		Config: []string{"core.fsync=committed", "core.fsyncMethod=batch"},
 	}
 }
 
@@ -278,7 +276,9 @@ func (m *maker) makeGit(ctx context.Context) error {
 
 // firstIndex is the file with the checksum of the index that the subagent began
 // with, tagPacks the directory with the names of the packs.
+// modesFile has the lines of the baseline's message.
 const (
+	modesFile  = "modes"
 	firstIndex = "index.sum"
 	tagPacks   = "packs"
 )
@@ -333,6 +333,10 @@ func (m *maker) baseline(ctx context.Context) error {
 			oid, failure = commitTree(ctx, g, tree, message, when, m.repo.head)
 			set(name, oid)
 		}
+	}
+	// The end is compared with them, without asking git for the message.
+	if err := os.WriteFile(filepath.Join(m.dir, modesFile), []byte(m.files.modes.Message("")), 0o600); err != nil {
+		return err
 	}
 	commit(RefTree, tree, m.files.modes.Message("hayward: what "+m.req.ID+" began with"))
 	commit(RefIndex, index, "hayward: what was staged when "+m.req.ID+" began\n")

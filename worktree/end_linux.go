@@ -63,10 +63,8 @@ func (s *saver) refer(ctx context.Context, own *harvest, tree string) error {
 	if err := step("end refs"); err != nil {
 		return err
 	}
-	if tree := refs[RefTree]; tree != "" {
-		if err := present(ctx, s.clean(""), s.base[RefTree], tree); err != nil {
-			return err
-		}
+	if err := presentAll(ctx, s.clean(""), s.fresh); err != nil {
+		return err
 	}
 	return s.replaceRefs(ctx, refs)
 }
@@ -77,21 +75,17 @@ func isEnd(name string) bool { return strings.HasPrefix(name, "subagents/") }
 // replaceRefs sets the refs of the end and deletes those of an earlier snapshot
 // that are not among them.
 func (s *saver) replaceRefs(ctx context.Context, refs map[string]string) error {
-	have, e := ListRefs(ctx, s.rec.CommonDir, s.rec.ID)
-	if e != nil {
-		return e
-	}
 	stale := make(map[string]string)
-	for name := range have {
-		if rest, ok := strings.CutPrefix(name, "subagents/"); ok && refs[rest] == "" {
-			stale[EndRef(s.rec.ID, rest)] = ""
+	for _, name := range s.ended {
+		if refs[name] == "" {
+			stale[EndRef(s.rec.ID, name)] = ""
 		}
 	}
 	set := make(map[string]string, len(refs))
 	for name, oid := range refs {
 		set[EndRef(s.rec.ID, name)] = oid
 	}
-	e = UpdateRefs(ctx, s.rec.CommonDir, s.rec.ID, set)
+	e := UpdateRefs(ctx, s.rec.CommonDir, s.rec.ID, set)
 	if len(stale) > 0 {
 		if failed := UpdateRefs(ctx, s.rec.CommonDir, s.rec.ID, stale); failed != nil {
 			return failed

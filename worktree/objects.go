@@ -52,14 +52,20 @@ func present(ctx context.Context, g Git, commit, tree string) error {
 	if err != nil {
 		return err
 	}
-	var ask strings.Builder
-	for _, f := range fields(out) {
+	return presentAll(ctx, g, newObjects(out))
+}
+
+// newObjects lists the objects of the second tree in what diff-tree -z --raw writes,
+// one id a line.
+func newObjects(raw []byte) string {
+	var ids strings.Builder
+	for _, f := range fields(raw) {
 		// ":oldmode newmode oldid newid status", then the path
 		if p := strings.Fields(f); len(p) == 5 && strings.HasPrefix(f, ":") && p[1] != "000000" {
-			ask.WriteString(p[3] + "\n")
+			ids.WriteString(p[3] + "\n")
 		}
 	}
-	return presentAll(ctx, g, ask.String())
+	return ids.String()
 }
 
 // presentAll checks that the objects, one id a line, are there.

@@ -145,7 +145,7 @@ func (r Root) Read(id string) (Record, *events.Error) {
 
 // ourNames are those in the directory of a tree that no tree may have.
 var ourNames = []string{
-	gitName, recordFile, leaseFile, indexFile, savingFile, carriedRefs, firstIndex, tagPacks, includedFile, scratchName,
+	gitName, recordFile, leaseFile, indexFile, savingFile, carriedRefs, firstIndex, modesFile, tagPacks, includedFile, scratchName,
 	"end.index", "staged.index", "include", "include.index",
 }
 

@@ -48,6 +48,10 @@ type saver struct {
 	out  saved
 	// base are the refs of the beginning, by their last part.
 	base map[string]string
+	// ended are those of an earlier snapshot, fresh the objects of the new tree that
+	// the baseline does not have, one id a line.
+	ended []string
+	fresh string
 
 	seen    *survey
 	index   *index
@@ -67,6 +71,8 @@ func (r Root) save(ctx context.Context, rec Record) (*saved, error) {
 	for name, oid := range refs {
 		if rest, ok := strings.CutPrefix(name, "base/"); ok {
 			s.base[rest] = oid
+		} else {
+			s.ended = append(s.ended, strings.TrimPrefix(name, "subagents/"))
 		}
 	}
 	if s.base[RefTree] == "" {
@@ -100,9 +106,9 @@ func (s *saver) tree(ctx context.Context, parent string) (string, error) {
 		return "", err
 	}
 	before := s.base[RefTree]
-	message, e := s.clean("").Output(ctx, "log", "-1", "--format=%B", before)
-	if e != nil {
-		return "", e
+	message, err := os.ReadFile(filepath.Join(s.root.Dir(s.rec.ID), modesFile))
+	if err != nil {
+		return "", err
 	}
 	modesBefore := ParseModes(string(message))
 	if len(s.changed) == 0 {
