@@ -20,7 +20,25 @@ type parent struct {
 	cmd *exec.Cmd
 	cs  *sdk.ClientSession
 	// stderr is what the server said beside the protocol.
-	stderr bytes.Buffer
+	stderr said
+}
+
+// said collects what a process writes while it runs.
+type said struct {
+	mu sync.Mutex
+	b  bytes.Buffer // guarded by mu
+}
+
+func (s *said) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.b.Write(p)
+}
+
+func (s *said) String() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.b.String()
 }
 
 // connectMCP starts hayward mcp and connects to it.

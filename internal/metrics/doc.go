@@ -7,6 +7,6 @@
 // label can never take the memory of its process.
 //
 // It is not the client library of Prometheus, whose initialization every run of
-// the command line would pay for (docs/adr/0014-observability.md); the tests
+// the command line would pay for (docs/adr/0015-observability.md); the tests
 // read what it writes with that library.
 package metrics

@@ -18,5 +18,5 @@
 //
 // Spans are sent as OTLP in JSON over HTTP by the exporter in here: that of the
 // OpenTelemetry project, for protobuf, would cost every run of the command line
-// its initialization (docs/adr/0014-observability.md).
+// its initialization (docs/adr/0015-observability.md).
 package tracing
