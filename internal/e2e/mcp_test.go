@@ -6,8 +6,8 @@ import (
 	"encoding/json"
 	"os/exec"
 	"path/filepath"
-	"syscall"
 	"sync"
+	"syscall"
 	"testing"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
