@@ -3,6 +3,9 @@ package worktree
 import (
 	"context"
 	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
@@ -27,16 +30,51 @@ func commitTree(ctx context.Context, g Git, tree, message string, when time.Time
 	return strings.TrimSpace(string(out)), nil
 }
 
-// updateIndex has git take up what became of the paths.
+// updateIndex has git take up what became of the paths. What lies behind a link now
+// is gone from its place: git would refuse to look there.
 func updateIndex(ctx context.Context, g Git, paths []string) error {
-	if len(paths) == 0 {
-		return nil
+	var gone, look []string
+	links := make(map[string]bool)
+	for _, path := range paths {
+		if behindLink(g.WorkTree, path, links) {
+			gone = append(gone, path)
+		} else {
+			look = append(look, path)
+		}
 	}
-	in := strings.NewReader(strings.Join(paths, "\x00") + "\x00")
-	if err := g.Run(ctx, Call{Stdin: in}, "update-index", "--add", "--remove", "--replace", "-z", "--stdin"); err != nil {
-		return err
+	for _, step := range []struct {
+		paths []string
+		flags []string
+	}{{gone, []string{"--force-remove"}}, {look, []string{"--add", "--remove", "--replace"}}} {
+		if len(step.paths) == 0 {
+			continue
+		}
+		in := strings.NewReader(strings.Join(step.paths, "\x00") + "\x00")
+		args := append(append([]string{"update-index"}, step.flags...), "-z", "--stdin")
+		if err := g.Run(ctx, Call{Stdin: in}, args...); err != nil {
+			return err
+		}
 	}
 	return nil
+}
+
+// behindLink reports whether a directory on the way to path is a link. known holds
+// what was found out already.
+func behindLink(top, path string, known map[string]bool) bool {
+	dir := filepath.Dir(path)
+	if dir == "." {
+		return false
+	}
+	behind, ok := known[dir]
+	if !ok {
+		behind = behindLink(top, dir, known)
+		if !behind {
+			st, err := os.Lstat(filepath.Join(top, dir))
+			behind = err == nil && st.Mode().Type() == fs.ModeSymlink
+		}
+		known[dir] = behind
+	}
+	return behind
 }
 
 // present checks that every object of a tree is there that the commit does not
