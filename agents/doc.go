@@ -16,7 +16,8 @@
 //	          of other tools in the home directory
 //	built-in  general-purpose, explore, plan
 //
-// A project that is not trusted can only add names, and what would widen rights
+// A project that is not trusted, and what is below the top of one that is, can only
+// add names, and what would widen rights
 // is taken out of its definitions, each with a warning ([Definition.Narrow]).
 //
 // # Reading

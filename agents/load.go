@@ -38,11 +38,15 @@ var places = []struct{ dir, format string }{
 type Places struct {
 	// Dir is where the spawn works; Project, at or above it, the top of its project.
 	Dir, Project string
-	// Trusted: the project is trusted.
+	// Trusted: the files at the top of the project are trusted.
 	Trusted bool
 	// Config is the user's configuration directory, Home the home directory.
 	Config, Home string
 }
+
+// trusts reports whether what is in a directory of the project counts in full: only
+// what is at its top was looked at when it was trusted.
+func (p Places) trusts(dir string) bool { return p.Trusted && dir == p.Project }
 
 // Load reads the definitions of all places. Directories that are not there are
 // no fault.
@@ -52,7 +56,7 @@ func Load(p Places) *Set {
 	if p.Project != "" {
 		for _, dir := range upwards(p.Dir, p.Project) {
 			for _, place := range places {
-				l.readDir(dir, place.dir, Source{Scope: ScopeProject, Format: place.format, Untrusted: !p.Trusted})
+				l.readDir(dir, place.dir, Source{Scope: ScopeProject, Format: place.format, Untrusted: !p.trusts(dir)})
 			}
 		}
 	}

@@ -55,7 +55,6 @@ func TestPrecedence(t *testing.T) {
 		{tr.Project, ".grok/agents/explore.md"},
 		{tr.Project, ".claude/agents/explore.md"},
 		{tr.Project, ".hayward/agents/deep/explore.md"},
-		{tr.Dir, ".claude/agents/explore.md"},
 	} {
 		path := tr.write(at.base, at.name, file("explore", at.name))
 		set := Load(tr.Places)
@@ -63,8 +62,16 @@ func TestPrecedence(t *testing.T) {
 		require.Equal(t, path, tr.find(set, "explore").Source.Path)
 	}
 	set := Load(tr.Places)
-	require.Len(t, set.Shadowed, 6)
+	require.Len(t, set.Shadowed, 5)
 	require.Equal(t, []string{"explore", "general-purpose", "plan"}, set.Names())
+
+	// Below the top nobody looked when the project was trusted.
+	tr.write(tr.Dir, ".claude/agents/explore.md", file("explore", "Further down."))
+	own := tr.write(tr.Dir, ".claude/agents/own.md", file("own", "Further down."))
+	set = Load(tr.Places)
+	require.NotEqual(t, "Further down.", tr.find(set, "explore").Description)
+	require.Equal(t, own, tr.find(set, "own").Source.Path)
+	require.True(t, tr.find(set, "own").Source.Untrusted)
 }
 
 func TestUntrustedProjectAddsNamesOnly(t *testing.T) {

@@ -138,7 +138,7 @@ func findProfile(p Places, kind, name string) (*profileText, Source, []Fault) {
 		text, err := openProfile(place.base, filepath.Join(place.dir, kind), name+".toml", place.scope == ScopeUser)
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
-		case place.scope == ScopeProject && !p.Trusted:
+		case place.scope == ScopeProject && !p.trusts(place.base):
 			faults = append(faults, Fault{Severity: SeverityWarning, File: source.Path, Message: "is not used: this project is not trusted (hayward trust)"})
 		case err != nil:
 			return nil, source, append(faults, Fault{Severity: SeverityError, File: source.Path, Message: cause(err)})

@@ -92,7 +92,11 @@ func (l *loader) take(p Parsed, source Source) {
 func (l *loader) finish() *Set {
 	for _, p := range l.weak {
 		if p.Definition == nil {
-			continue // it has been said, and it hides nothing
+			// It hides nothing, but whoever asks for it is told why it is not there.
+			if _, taken := l.held[p.Name]; !taken {
+				l.held[p.Name], l.set.broken[p.Name] = Source{Untrusted: true}, *firstError(p.Faults)
+			}
+			continue
 		}
 		source := p.Definition.Source
 		if holder, taken := l.held[p.Name]; taken && !holder.Untrusted {

@@ -117,7 +117,7 @@ func (u Upstream) Key(getenv func(string) string) (string, error) {
 	if key := strings.TrimSpace(getenv(u.KeyEnv)); u.KeyEnv != "" && key != "" {
 		return key, nil
 	}
-	return "", fmt.Errorf("%w for %s: set %s in the environment of hayward serve, or gateway.%s.key_file", ErrNoKey, u.Name, u.KeyEnv, u.Name)
+	return "", fmt.Errorf("%w for %s: set %s in the environment of hayward serve, or gateway.%s_key_file", ErrNoKey, u.Name, u.KeyEnv, u.Name)
 }
 
 // readKey reads a file that only its owner may read.

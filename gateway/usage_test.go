@@ -180,7 +180,7 @@ func TestKey(t *testing.T) {
 	}
 	_, err = Upstream{Name: "openai", KeyEnv: "OTHER"}.Key(getenv)
 	require.ErrorIs(t, err, ErrNoKey)
-	require.ErrorContains(t, err, "set OTHER in the environment of hayward serve, or gateway.openai.key_file")
+	require.ErrorContains(t, err, "set OTHER in the environment of hayward serve, or gateway.openai_key_file")
 }
 
 func TestCredential(t *testing.T) {

@@ -79,7 +79,11 @@ func (a *app) listAgents() error {
 		if d.Source.Untrusted {
 			from += " (not trusted)"
 		}
-		t.add(d.Name, from, d.Sandbox, d.Model, d.Description)
+		profile := d.Sandbox
+		if profile == "" && d.CapabilityMode == agents.CapabilityReadOnly {
+			profile = "read-only" // what the spawner gives it
+		}
+		t.add(d.Name, from, profile, d.Model, d.Description)
 	}
 	if err := a.printTable(t); err != nil {
 		return err

@@ -83,6 +83,11 @@ func TestAgents(t *testing.T) {
 	require.Equal(t, exitUsage, r.code)
 	require.Contains(t, r.stderr, file+`:3: isolation: "cage" is neither none nor worktree`)
 
+	// What changed since is not trusted.
+	require.Contains(t, b.run("config", "show", "session").stdout, `session = "default"`)
+	require.Contains(t, b.run("trust", "--list").stdout, "changed since")
+	require.Equal(t, dir+": trusted\n", b.run("trust").stdout)
+	require.Contains(t, b.run("config", "show", "session").stdout, `session = "project"`)
 	require.Equal(t, dir+": not trusted\n", b.run("trust", "--revoke").stdout)
 	require.Contains(t, b.run("config", "show", "session").stdout, `session = "default"`)
 	for _, args := range [][]string{{"trust", "/"}, {"trust", file}, {"trust", "missing"}, {"trust", "--list", dir}} {

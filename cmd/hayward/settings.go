@@ -32,7 +32,10 @@ func (a *app) sources(cwd string) (config.Sources, error) {
 		if err != nil {
 			a.say("hayward: warning: %v", err)
 		}
-		return ok && err == nil
+		// Only what is at the top was looked at when the project was trusted.
+		top, topErr := trust.ProjectOf(dir)
+		canonical, dirErr := filepath.EvalSymlinks(dir)
+		return ok && errors.Join(err, topErr, dirErr) == nil && top == canonical
 	}
 	s := config.Sources{SystemDir: a.systemDir, UserDir: p.Config, Trusted: trusted, Getenv: a.getenv}
 	if cwd != "" {

@@ -21,8 +21,10 @@ project can only add agent types and sandbox profiles. The project is the git
 repository around DIR (default: this directory), else DIR itself; a repository
 inside it is another project.
 
-Whoever can write in a trusted project decides what runs with your rights, so
-look at it first: hayward agents check, hayward config show.`,
+Trust is for these files as they are now, at the top of the project. Once one of
+them is added, changed or removed, by a subagent or by a commit that you pull, the
+project is not trusted until you say so again. What they say runs with your rights,
+so look at them first: hayward agents check, hayward config show.`,
 		Example: "  hayward trust\n  hayward trust ~/src/project\n  hayward trust --list\n  hayward trust --revoke ~/src/project",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: a.verb(func(_ context.Context, cmd *cobra.Command, args []string) error {
@@ -59,9 +61,15 @@ func (a *app) listTrusted(projects trust.List) error {
 			Projects []trust.Project `json:"projects"`
 		}{nonNil(all)})
 	}
-	t := &table{header: []string{"SINCE", "PROJECT"}}
+	t := &table{header: []string{"SINCE", "STATE", "PROJECT"}}
 	for _, p := range all {
-		t.add(p.Since.Local().Format(time.DateTime), p.Dir)
+		state := "trusted"
+		if ok, err := projects.Trusts(p.Dir); err != nil {
+			state = "unreadable"
+		} else if !ok {
+			state = "changed since"
+		}
+		t.add(p.Since.Local().Format(time.DateTime), state, p.Dir)
 	}
 	return a.printTable(t)
 }

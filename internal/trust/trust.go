@@ -2,8 +2,9 @@
 // configuration, and what their agent definitions say beyond names.
 //
 // A project is the git repository around a directory, else the directory itself.
-// Whoever can write in a trusted project decides what runs there, which is why
-// the directories that hold such files are read-only for sandboxed subagents.
+// Trust is for these files as they were then: with the first that is added, changed
+// or removed the project is not trusted any more. So neither a subagent that writes
+// in the project nor a commit that somebody pulls has a say.
 package trust
 
 import (
@@ -27,6 +28,8 @@ type Project struct {
 	// Dir is its canonical path.
 	Dir   string    `json:"dir"`
 	Since time.Time `json:"since"`
+	// Digest is that of the files that were trusted.
+	Digest string `json:"digest"`
 }
 
 // List is the file that holds the projects. Changes of several processes follow
@@ -84,19 +87,27 @@ func (l List) Projects() ([]Project, error) {
 	return c.Projects, nil
 }
 
-// Trusts reports whether dir is in a trusted project. A list that cannot be read
-// trusts nothing.
+// Trusts reports whether dir is in a trusted project whose files are those that
+// were trusted. A list that cannot be read trusts nothing.
 func (l List) Trusts(dir string) (bool, error) {
 	top, err := ProjectOf(dir)
 	if err != nil {
 		return false, err
 	}
 	projects, err := l.Projects()
-	return slices.ContainsFunc(projects, func(p Project) bool { return p.Dir == top }), err
+	if err != nil {
+		return false, err
+	}
+	i := slices.IndexFunc(projects, func(p Project) bool { return p.Dir == top })
+	if i < 0 {
+		return false, nil
+	}
+	now, err := digest(top)
+	return err == nil && now == projects[i].Digest, err
 }
 
-// Add trusts the project around dir and returns its directory. The root directory
-// and a home are no projects.
+// Add trusts the project around dir, with its files as they are, and returns its
+// directory. The root directory and a home are no projects.
 func (l List) Add(dir, home string, now time.Time) (top string, added bool, err error) {
 	if top, err = ProjectOf(dir); err != nil {
 		return "", false, err
@@ -107,12 +118,17 @@ func (l List) Add(dir, home string, now time.Time) (top string, added bool, err 
 	if top == "/" || top == home {
 		return top, false, fmt.Errorf("%s is not a project: everything below it would count", top)
 	}
+	sum, err := digest(top)
+	if err != nil {
+		return top, false, err
+	}
 	err = l.change(func(projects []Project) []Project {
+		projects = slices.DeleteFunc(projects, func(p Project) bool { return p.Dir == top && p.Digest != sum })
 		if slices.ContainsFunc(projects, func(p Project) bool { return p.Dir == top }) {
 			return projects
 		}
 		added = true
-		return append(projects, Project{Dir: top, Since: now.UTC().Truncate(time.Second)})
+		return append(projects, Project{Dir: top, Since: now.UTC().Truncate(time.Second), Digest: sum})
 	})
 	return top, added, err
 }

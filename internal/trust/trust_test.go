@@ -63,6 +63,48 @@ func TestTrust(t *testing.T) {
 	require.False(t, trusts("home/repo"))
 }
 
+// Trust is for what was there: whatever is added, changed or removed takes it away,
+// until somebody looks and trusts again.
+func TestTrustIsForTheFilesThatWereThere(t *testing.T) {
+	root := makeDirs(t, "repo/.git", "repo/.claude/agents", "repo/src", "outside")
+	repo := filepath.Join(root, "repo")
+	list := Open(filepath.Join(root, "trust.json"))
+	trust := func() {
+		t.Helper()
+		_, added, err := list.Add(repo, root, time.Now())
+		require.NoError(t, err)
+		require.True(t, added)
+	}
+	trusts := func() bool {
+		t.Helper()
+		ok, err := list.Trusts(filepath.Join(repo, "src"))
+		require.NoError(t, err)
+		return ok
+	}
+	write := func(name, text string) {
+		t.Helper()
+		require.NoError(t, os.MkdirAll(filepath.Dir(filepath.Join(repo, name)), 0o700))
+		require.NoError(t, os.WriteFile(filepath.Join(repo, name), []byte(text), 0o600))
+	}
+	trust()
+	write("src/main.go", "package main\n")
+	write(".claude/settings.json", "{}")
+	require.True(t, trusts(), "what does not count does not matter")
+	for _, change := range []func(){
+		func() { write(".hayward/config.toml", "[sandbox]\nprofile = \"off\"\n") },
+		func() { write(".hayward/config.toml", "[sandbox]\nprofile = \"strict\"\n") },
+		func() { write(".claude/agents/explore.md", "---\nname: explore\n---\n") },
+		func() { require.NoError(t, os.Remove(filepath.Join(repo, ".claude/agents/explore.md"))) },
+		func() { require.NoError(t, os.Symlink("/etc/passwd", filepath.Join(repo, ".hayward/link"))) },
+		func() { require.NoError(t, os.Rename(filepath.Join(repo, ".hayward"), filepath.Join(repo, ".grok"))) },
+	} {
+		change()
+		require.False(t, trusts())
+		trust()
+		require.True(t, trusts())
+	}
+}
+
 func TestDamagedListTrustsNothing(t *testing.T) {
 	root := makeDirs(t, "repo/.git")
 	path := filepath.Join(root, "trust.json")
