@@ -129,7 +129,7 @@ func (k *known) verdict(id string, exit *events.Exit, ended events.Reason) (*eve
 	}
 	incomplete := func(format string, args ...any) *events.Error {
 		return events.Errorf(events.CodeAgentIncomplete, events.LayerGate, "run %s: "+format, append([]any{id}, args...)...).
-			WithRemedy("resume it to let it go on")
+			WithRemedy("spawn it again")
 	}
 	switch {
 	case !k.ended:
@@ -165,9 +165,9 @@ func (k *known) fail(stop events.StopReason, code events.Code, reason events.Rea
 	case events.CodeNoModelAccess:
 		k.failure.WithRemedy("give Hayward an API key for the model, or the agent a log-in")
 	case events.CodeRateLimited, events.CodeOverloaded:
-		k.failure.WithRemedy("resume it later")
+		k.failure.WithRemedy("spawn it again later")
 	case events.CodeAgentIncomplete:
-		k.failure.WithRemedy("resume it to let it go on")
+		k.failure.WithRemedy("spawn it again")
 	}
 }
 

@@ -117,6 +117,28 @@ func TestCompileDenyRefusals(t *testing.T) {
 }
 
 // TestConfinedDenyCounts covers the numbers at which descriptors and tables end.
+// What is denied by its place cannot leave it with a directory above it.
+func TestConfinedDenyByPlace(t *testing.T) {
+	requireEnforceable(t)
+	for _, deny := range []string{"secrets/**", "secrets/a", "top/secrets/*", "**/secrets/a"} {
+		w := newWorld(t)
+		require.NoError(t, os.MkdirAll(w.workspace+"/top/secrets", 0o755))
+		require.NoError(t, os.MkdirAll(w.workspace+"/secrets", 0o755))
+		put(t, w.workspace+"/secrets/a", "TOKEN")
+		put(t, w.workspace+"/top/secrets/a", "TOKEN")
+		r := w.under(t, Workspace)
+		r.Deny = []string{deny}
+		moved := "secrets"
+		if strings.HasPrefix(deny, "top") {
+			moved = "top"
+		}
+		w.check(t, r, []expectation{
+			mayNot("rename|"+w.workspace+"/"+moved+"|"+w.workspace+"/away", "EBUSY"),
+			may("create|%s/new", w.workspace+"/"+moved),
+		})
+	}
+}
+
 func TestConfinedDenyCounts(t *testing.T) {
 	requireEnforceable(t)
 	for _, n := range []int{0, 1, 2, 100, 1000} {

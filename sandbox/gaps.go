@@ -13,6 +13,7 @@ const (
 	GapBindAliases  = "bind_aliases"               // a second mount or hard link of hidden files elsewhere
 	GapProtected    = "protected_names_missing"    // protected names that do not exist, or are links, can be made
 	GapNested       = "nested_repositories"        // hooks of repositories far down, or of very many, can be written
+	GapMade         = "repositories_made_inside"   // what is made a repository, or a submodule, inside runs what it says once git outside looks into it
 	GapDenyNew      = "deny_new_files"             // what is made later and would match can be read
 	GapDenyReplace  = "deny_atomic_replace"        // a denied file that someone outside replaces can be read
 	GapDenyHardLink = "deny_hardlink"              // a denied file has further names elsewhere

@@ -11,8 +11,9 @@ import (
 // refusalWords are what programs print of EACCES, EPERM and EROFS.
 var refusalWords = []string{"permission denied", "operation not permitted", "read-only file system", "eacces", "eperm", "erofs"}
 
-// pathWord finds absolute paths in what programs print.
-var pathWord = regexp.MustCompile(`/[^\s'"` + "`" + `:;,()\[\]<>‘’“”]*`)
+// pathWord finds absolute paths in what programs print; the end of a relative one
+// is none.
+var pathWord = regexp.MustCompile(`(?:^|[\s'"` + "`" + `:;,=()\[\]<>‘’“”])(/[^\s'"` + "`" + `:;,()\[\]<>‘’“”]*)`)
 
 // networkWords are what programs print of a network that is closed.
 var networkWords = []string{"network is unreachable", "could not resolve", "temporary failure in name resolution", "socket", "connect", "dial "}
@@ -31,8 +32,8 @@ func Hint(report *events.SandboxReport, stderr string) *events.SandboxHint {
 			}
 			return networkHint(report)
 		}
-		for _, path := range pathWord.FindAllString(line, -1) {
-			if hint := pathHint(report, filepath.Clean(path)); hint != nil {
+		for _, match := range pathWord.FindAllStringSubmatch(line, -1) {
+			if hint := pathHint(report, filepath.Clean(match[1])); hint != nil {
 				return hint
 			}
 		}
@@ -72,11 +73,19 @@ func pathHint(report *events.SandboxReport, path string) *events.SandboxHint {
 	case withinAny(path, report.Writable):
 		return nil
 	case len(report.Readable) > 0 && !withinAny(path, report.Readable):
-		hint.Operation, hint.Remedy = "read", "--add-dir "+filepath.Dir(path)+", or read_only in a profile of your own, or --sandbox workspace"
+		hint.Operation, hint.Remedy = "read", addDir(path)+"read_only in a profile of your own, or --sandbox workspace"
 	default:
-		hint.Operation, hint.Remedy = "write", "--add-dir "+filepath.Dir(path)+", or read_write in a profile of your own"
+		hint.Operation, hint.Remedy = "write", addDir(path)+"read_write in a profile of your own"
 	}
 	return hint
+}
+
+// addDir advises to open the directory of a path, unless that is everything.
+func addDir(path string) string {
+	if dir := filepath.Dir(path); dir != "/" {
+		return "--add-dir " + dir + ", or "
+	}
+	return ""
 }
 
 func withinAny(path string, dirs []string) bool {

@@ -27,6 +27,7 @@ func TestHint(t *testing.T) {
 		{workspace, "sh: 1: cannot create /w/.git/hooks/pre-commit: Permission denied\n", "/w/.git/hooks/pre-commit", "write"},
 		{workspace, "cat: /w/file: Permission denied\n", "", ""},
 		{workspace, "exit status 1\n", "", ""},
+		{workspace, "cat: secrets/a: Permission denied\n", "", ""},
 		{workspace, "mkdir /nope: no such file or directory\n", "", ""},
 		{strict, "cat: /root/word: Permission denied\n", "/root/word", "read"},
 		{strict, "open /usr/lib/x: permission denied\n", "/usr/lib/x", "write"},
@@ -47,4 +48,5 @@ func TestHint(t *testing.T) {
 		require.NotEmpty(t, hint.Remedy)
 	}
 	require.Nil(t, Hint(nil, "permission denied"))
+	require.NotContains(t, Hint(&workspace, "touch: /new: Read-only file system").Remedy, "--add-dir")
 }

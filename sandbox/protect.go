@@ -65,6 +65,9 @@ func (out *roots) protect(r Request) *events.Error {
 				closed = append(closed, path)
 			}
 		}
+		if !out.caps.ClosedWorkspace {
+			out.gaps = append(out.gaps, GapMade)
+		}
 		switch {
 		case out.wide:
 			out.gaps = append(out.gaps, GapNested)
@@ -115,7 +118,7 @@ func (out *roots) protect(r Request) *events.Error {
 	if open {
 		out.gaps = append(out.gaps, GapProtected)
 	}
-	for _, path := range pins(out.outermost, append(slices.Clone(out.hidden), out.closed...)) {
+	for _, path := range pins(out.outermost, slices.Concat(out.hidden, out.closed, out.placed)) {
 		if !out.covered(path) && !slices.Contains(out.closed, path) {
 			out.pins = append(out.pins, path)
 		}
@@ -131,6 +134,13 @@ func (out *roots) leadsToCommands(path string) bool {
 	}
 	st, err := os.Stat(filepath.Dir(path))
 	return err == nil && st.IsDir()
+}
+
+// byName reports whether an entry denies what has a name, wherever it is. What any
+// other entry denies would leave it with a directory that is moved.
+func byName(e policy.Entry) bool {
+	name, anywhere := strings.CutPrefix(e.Path, "**/")
+	return e.Pattern && anywhere && !strings.Contains(name, "/")
 }
 
 // deny finds what the profile and the group of credentials put out of reach.
@@ -160,6 +170,9 @@ func (out *roots) deny(r Request) *events.Error {
 			return e
 		}
 		out.denied = append(out.denied, tree{m.Path, m.Info.IsDir(), m.Entry.Origin, policy.IdentityOf(m.Info)})
+		if !byName(m.Entry) {
+			out.placed = append(out.placed, m.Path)
+		}
 	}
 	out.denied = topmostTrees(out.denied)
 	out.denied = slices.DeleteFunc(out.denied, func(t tree) bool {

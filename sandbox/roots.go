@@ -46,8 +46,10 @@ type roots struct {
 	own    string
 	// closed are trees in a writable root that stay read-only, denied those that
 	// are out of reach, both topmost and sorted.
-	closed     []string
-	denied     []tree
+	closed []string
+	denied []tree
+	// placed are the denied ones that are named by their place.
+	placed     []string
 	repository repository
 	// sockets are host sockets that stay within reach.
 	sockets []string

@@ -118,6 +118,9 @@ func (a *app) spawn(ctx context.Context, cmd *cobra.Command, f spawnFlags, comma
 	if f.noDaemon && f.detach {
 		return usage("--detach needs a daemon: without one, nothing would be left to run it")
 	}
+	if f.noDaemon && request.Isolation == events.IsolationWorktree {
+		return usage("--isolation worktree needs a daemon: without one, nothing is kept of what the subagent leaves")
+	}
 	// What is wrong with it can be said before a daemon is started.
 	if err := request.Validate(); err != nil {
 		return err

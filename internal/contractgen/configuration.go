@@ -24,8 +24,8 @@ Hayward needs no configuration. What is set is looked up in this order, and the 
 | system | ` + "`/etc/hayward/config.toml`" + ` |
 | default | below |
 
-This version has no way to trust a project yet: a project's file is shown by ` + "`hayward config show`" + `, and named in a
-warning where it would count, and never used.
+The file of a project that is not trusted is shown by ` + "`hayward config show`" + `, named in a warning where it would count, and
+not used. ` + "`hayward trust`" + ` trusts the files at the top of a project as they are then.
 
 A file is strict TOML: a key that is not listed here, a wrong type or a value out of range is an error that names the
 file and the line; until it is right no verb that uses a setting does anything, and no daemon starts. The files may be absent.
