@@ -1,6 +1,7 @@
 package testkit_test
 
 import (
+	"bufio"
 	"os"
 	"os/exec"
 	"testing"
@@ -29,8 +30,16 @@ func TestLeak(t *testing.T) {
 		kept, err = os.Open("/etc/passwd")
 		require.NoError(t, err)
 	case "process":
-		// Twice orphaned, in a session of its own; it ends by itself.
-		require.NoError(t, exec.Command("sh", "-c", "(setsid sleep 20 >/dev/null 2>&1 &) &").Run())
+		// Twice orphaned, in a session of its own; it ends by itself. It says when it
+		// is there, for the shell does not wait for it.
+		cmd := exec.Command("sh", "-c", "(setsid sh -c 'echo up; exec sleep 20 >/dev/null 2>&1' &) &")
+		said, err := cmd.StdoutPipe()
+		require.NoError(t, err)
+		require.NoError(t, cmd.Start())
+		line, err := bufio.NewReader(said).ReadString('\n')
+		require.NoError(t, err)
+		require.Equal(t, "up\n", line)
+		require.NoError(t, cmd.Wait())
 	}
 }
 
