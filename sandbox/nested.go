@@ -49,7 +49,7 @@ func (out *roots) bounds() policy.Bounds {
 		}
 	}
 	for _, d := range out.denied {
-		b.Denied = append(b.Denied, policy.Denied{Path: d.path, Identity: d.is})
+		b.Denied = append(b.Denied, policy.Denied{Path: d.path, Identity: d.is, Placed: slices.Contains(out.placed, d.path)})
 	}
 	return b
 }

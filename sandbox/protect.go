@@ -136,11 +136,15 @@ func (out *roots) leadsToCommands(path string) bool {
 	return err == nil && st.IsDir()
 }
 
-// byName reports whether an entry denies what has a name, wherever it is. What any
-// other entry denies would leave it with a directory that is moved.
-func byName(e policy.Entry) bool {
-	name, anywhere := strings.CutPrefix(e.Path, "**/")
-	return e.Pattern && anywhere && !strings.Contains(name, "/")
+// byPlace reports whether what an entry denies would leave it with a directory that
+// is moved. An entry such as **/NAME finds it again. What the spawner's sandbox
+// denies is held in place as it is there.
+func byPlace(m policy.Match, within *policy.Bounds) bool {
+	if m.Entry.Origin == spawnersSandbox {
+		return within != nil && slices.ContainsFunc(within.Denied, func(d policy.Denied) bool { return d.Placed && d.Path == m.Path })
+	}
+	name, anywhere := strings.CutPrefix(m.Entry.Path, "**/")
+	return !(m.Entry.Pattern && anywhere && !strings.Contains(name, "/"))
 }
 
 // deny finds what the profile and the group of credentials put out of reach.
@@ -170,7 +174,7 @@ func (out *roots) deny(r Request) *events.Error {
 			return e
 		}
 		out.denied = append(out.denied, tree{m.Path, m.Info.IsDir(), m.Entry.Origin, policy.IdentityOf(m.Info)})
-		if !byName(m.Entry) {
+		if byPlace(m, r.Within) {
 			out.placed = append(out.placed, m.Path)
 		}
 	}

@@ -21,6 +21,8 @@ const (
 type Denied struct {
 	Path string `json:"path"`
 	Identity
+	// Placed is denied by its place, so that no directory above it may move.
+	Placed bool `json:"placed,omitempty"`
 }
 
 // Bounds are what an applied plan leaves to a child, in canonical paths. A path
