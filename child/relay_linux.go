@@ -9,9 +9,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/nats-io/nats.go"
-
 	"github.com/hayward-dev/hayward/events"
+	"github.com/hayward-dev/hayward/internal/bus/wire"
 	"github.com/hayward-dev/hayward/internal/relay"
 )
 
@@ -297,19 +296,16 @@ func (b *bus) askGateway(ctx context.Context, f relay.Frame) (string, error) {
 	case <-time.After(firstBound):
 	case <-ctx.Done():
 	}
-	nc := b.live()
-	if nc == nil {
+	c := b.live()
+	if c == nil {
 		return "", errNoBus
 	}
-	m, err := nc.RequestWithContext(ctx, events.ModelSubject(b.id), f.Encode())
-	if err != nil {
-		return "", err
-	}
-	return string(m.Data), nil
+	answer, err := c.Request(ctx, events.ModelSubject(b.id), f.Encode())
+	return string(answer), err
 }
 
 // handleModel hands a frame of the gateway to the relay.
-func (b *bus) handleModel(m *nats.Msg) {
+func (b *bus) handleModel(m *wire.Msg) {
 	b.answers(m.Data, func(answer string) {
 		// A gateway that gets no answer gives the connection up.
 		_ = m.Respond([]byte(answer))

@@ -299,13 +299,8 @@ func (s *supervisor) sync(pumps [streams]*pump) error {
 func (s *supervisor) talk(pid int) (stop func()) {
 	quit := make(chan struct{})
 	var wg sync.WaitGroup
-	// Not waited for: it may hang for as long as an attempt to connect is bounded,
-	// and the end of the process ends it.
-	go func() {
-		if err := s.bus.dial(); err != nil {
-			s.box.note(err.Error())
-		}
-	}()
+	// Nothing waits for it, and the end of the process ends it.
+	s.bus.dial()
 	wg.Go(func() {
 		interval := defaultHeartbeat
 		if s.spec.HeartbeatMS > 0 {

@@ -19,7 +19,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/hayward-dev/hayward/events"
-	"github.com/hayward-dev/hayward/internal/bus/dial"
+	"github.com/hayward-dev/hayward/internal/bus/socket"
 )
 
 // dialEnv makes the test binary a process that connects to the socket it names
@@ -136,7 +136,7 @@ func TestChildReconnectsThroughItsDescriptor(t *testing.T) {
 	before, err := dir.Stat()
 	require.NoError(t, err)
 
-	p, err := connect(t, dial.InDir(int(dir.Fd()), SocketName), id, "t", events.ChildInbox(id))
+	p, err := connect(t, socket.InDir(int(dir.Fd()), SocketName), id, "t", events.ChildInbox(id))
 	require.NoError(t, err)
 	f.shutdown(t)
 	await(t, "the disconnect", p.disconnected)

@@ -1,4 +1,4 @@
-package dial
+package socket
 
 import (
 	"errors"
@@ -14,16 +14,16 @@ const maxAddress = len(syscall.RawSockaddrUnix{}.Path) - 1
 // oPath is O_PATH, which package syscall does not have.
 const oPath = 0x200000
 
-// dialUnix connects to a socket; a long path through a descriptor of its
+// Dial connects to a socket; a long path through a descriptor of its
 // directory.
-func dialUnix(socket string, timeout time.Duration) (net.Conn, error) {
-	if len(socket) <= maxAddress {
-		return plainDial(socket, timeout)
+func Dial(path string, timeout time.Duration) (net.Conn, error) {
+	if len(path) <= maxAddress {
+		return plainDial(path, timeout)
 	}
-	dir, name := filepath.Split(socket)
+	dir, name := filepath.Split(path)
 	fd, err := syscall.Open(dir, oPath|syscall.O_DIRECTORY|syscall.O_CLOEXEC, 0)
 	if err != nil {
-		return nil, &net.OpError{Op: "dial", Net: "unix", Addr: &net.UnixAddr{Name: socket, Net: "unix"}, Err: err}
+		return nil, &net.OpError{Op: "dial", Net: "unix", Addr: &net.UnixAddr{Name: path, Net: "unix"}, Err: err}
 	}
 	conn, err := plainDial(InDir(fd, name), timeout)
 	if closeErr := syscall.Close(fd); closeErr != nil {
