@@ -57,10 +57,11 @@ const (
 
 // Client is a connection to a coordinator.
 type Client struct {
-	nc     *nats.Conn
-	opts   Options
-	link   link
-	closed chan struct{}
+	nc      *nats.Conn
+	opts    Options
+	link    link
+	answers answers
+	closed  chan struct{}
 	// reviving is held by the one call that runs Options.Revive.
 	reviving chan struct{}
 

@@ -31,7 +31,7 @@ type call struct {
 	// limit bounds one attempt. 0: none, then probe must find what goes wrong.
 	limit time.Duration
 	// probe, when set, is called every Options.ProbeEvery while there is no reply;
-	// an error of it ends the attempt.
+	// an error of it ends the attempt. Such a request has a subscription alone.
 	probe func(context.Context) error
 }
 
@@ -78,14 +78,15 @@ func (c *Client) attempt(ctx context.Context, q call) (*nats.Msg, error) {
 	lost, _ := c.link.state()
 	refused, stop := c.watchRefusal(q.subject)
 	defer stop()
-	replies := make(chan *nats.Msg, 1)
-	inbox := c.nc.NewInbox()
-	sub, err := c.nc.ChanSubscribe(inbox, replies)
+	expect := c.answers.expect
+	if q.probe != nil {
+		expect = alone
+	}
+	inbox, replies, forget, err := expect(c.nc)
 	if err != nil {
 		return nil, c.sendError(q.subject, err)
 	}
-	// It fails only when the connection is closed, and then it is gone anyway.
-	defer func() { _ = sub.Unsubscribe() }()
+	defer forget()
 	if err := c.nc.PublishMsg(c.request(ctx, q, inbox)); err != nil {
 		return nil, c.sendError(q.subject, err)
 	}

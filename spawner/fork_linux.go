@@ -50,7 +50,7 @@ func (c *child) fork() *events.Error {
 	c.tree.place(attr)
 	pid, err := syscall.ForkExec(c.s.cfg.ChildBinary, []string{"hayward-child"}, &syscall.ProcAttr{
 		Dir:   "/",
-		Env:   []string{},
+		Env:   handoff.Environment(),
 		Files: files.descriptors(),
 		Sys:   attr,
 	})

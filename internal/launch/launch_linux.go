@@ -126,7 +126,7 @@ func (r *run) start() error {
 	// of the thread that counts, which Run holds on to.
 	attr.Pdeathsig = unix.SIGKILL
 	r.process, err = os.StartProcess(r.command.ChildBinary, []string{"hayward-child"},
-		&os.ProcAttr{Dir: "/", Env: []string{}, Files: files, Sys: attr})
+		&os.ProcAttr{Dir: "/", Env: handoff.Environment(), Files: files, Sys: attr})
 	for _, f := range []*os.File{startRead, statusWrite, reportWrite} {
 		f.Close() // the child's ends; an end of file must come when it is gone
 	}

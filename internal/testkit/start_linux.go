@@ -71,7 +71,7 @@ func StartChild(t testing.TB, o ChildOptions) *ChildProcess {
 	}
 	status, files, err := c.files(o)
 	if err == nil {
-		c.proc, err = os.StartProcess(o.Binary, []string{"hayward-child"}, &os.ProcAttr{Env: []string{}, Files: files, Sys: o.Sys})
+		c.proc, err = os.StartProcess(o.Binary, []string{"hayward-child"}, &os.ProcAttr{Env: handoff.Environment(), Files: files, Sys: o.Sys})
 	}
 	for _, f := range files {
 		if f != o.Plan && f != o.Start && f != o.Ruleset && f != o.Filter && f != o.Stdout {
