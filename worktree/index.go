@@ -233,44 +233,43 @@ func offsetVarint(b []byte) (value, n int) {
 
 // encode writes the index in version 2, or 3 where an entry needs it.
 func (x *index) encode() []byte {
-	var b bytes.Buffer
-	version := uint32(indexWithoutExts)
+	version, size := uint32(indexWithoutExts), len(x.cacheTree)+64
 	for i := range x.entries {
 		if x.entries[i].extended != 0 {
 			version = indexWithExts
 		}
+		size += entryFixedSize + len(x.entries[i].oid) + len(x.entries[i].path) + 12
 	}
-	word := func(v uint32) { b.Write(binary.BigEndian.AppendUint32(nil, v)) }
-	b.WriteString(indexSignature)
-	word(version)
-	word(uint32(len(x.entries)))
+	b := make([]byte, 0, size)
+	word := binary.BigEndian.AppendUint32
+	b = append(b, indexSignature...)
+	b = word(word(b, version), uint32(len(x.entries)))
 	for i := range x.entries {
 		e := &x.entries[i]
-		start := b.Len()
+		start := len(b)
 		s := e.stat
-		for _, v := range []uint32{s.ctimeSec, s.ctimeNsec, s.mtimeSec, s.mtimeNsec, s.dev, s.ino, e.mode, s.uid, s.gid, s.size} {
-			word(v)
+		for _, v := range [...]uint32{s.ctimeSec, s.ctimeNsec, s.mtimeSec, s.mtimeNsec, s.dev, s.ino, e.mode, s.uid, s.gid, s.size} {
+			b = word(b, v)
 		}
-		b.Write(e.oid)
+		b = append(b, e.oid...)
 		flags := e.flags&^(flagExtended|flagName) | uint16(min(len(e.path), flagName))
 		if e.extended != 0 {
 			flags |= flagExtended
 		}
-		b.Write(binary.BigEndian.AppendUint16(nil, flags))
+		b = binary.BigEndian.AppendUint16(b, flags)
 		if e.extended != 0 {
-			b.Write(binary.BigEndian.AppendUint16(nil, e.extended))
+			b = binary.BigEndian.AppendUint16(b, e.extended)
 		}
-		b.WriteString(e.path)
-		b.Write(make([]byte, 8-(b.Len()-start)%8))
+		b = append(b, e.path...)
+		b = append(b, make([]byte, 8-(len(b)-start)%8)...)
 	}
 	if x.cacheTree != nil {
-		b.WriteString(cacheTreeName)
-		word(uint32(len(x.cacheTree)))
-		b.Write(x.cacheTree)
+		b = append(b, cacheTreeName...)
+		b = append(word(b, uint32(len(x.cacheTree))), x.cacheTree...)
 	}
 	sum := hashOf(x.format)
-	sum.Write(b.Bytes())
-	return sum.Sum(b.Bytes())
+	sum.Write(b)
+	return sum.Sum(b)
 }
 
 // find returns the entry of a path, nil if there is none.

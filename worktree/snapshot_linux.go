@@ -78,14 +78,18 @@ func (r Root) save(ctx context.Context, rec Record) (*saved, error) {
 	if s.base[RefTree] == "" {
 		return nil, fmt.Errorf("%s is gone from %s", BaseRef(rec.ID, RefTree), rec.CommonDir)
 	}
+	// The files and the git directory are looked at beside one another.
+	looked := make(chan error, 1)
+	go func() { looked <- s.look(ctx) }()
 	// Whatever is wrong with the subagent's git directory, its files are saved.
 	own, ownErr := s.harvest(ctx)
+	err := <-looked
 	if ownErr != nil {
 		s.out.keepFor("its git directory")
 		own = &harvest{head: s.base[RefHead]}
 	}
-	if err := step("tree"); err != nil {
-		return nil, err
+	if err := errors.Join(err, step("tree")); err != nil {
+		return nil, errors.Join(err, ownErr)
 	}
 	tree, err := s.tree(ctx, own.head)
 	if err != nil {
@@ -102,7 +106,7 @@ func (s *saver) clean(index string) Git { return cleanGit(s.root, s.rec, index) 
 // tree writes the files as they are, and returns the commit of them; empty if they
 // are those of the baseline.
 func (s *saver) tree(ctx context.Context, parent string) (string, error) {
-	if err := s.survey(ctx); err != nil {
+	if err := s.compare(); err != nil {
 		return "", err
 	}
 	before := s.base[RefTree]
@@ -126,15 +130,17 @@ func (s *saver) tree(ctx context.Context, parent string) (string, error) {
 	return commitTree(ctx, s.clean(""), tree, s.modes.Message("hayward: what "+s.rec.ID+" left"), time.Now(), parent)
 }
 
-// survey looks at every file.
-func (s *saver) survey(ctx context.Context) error {
-	var err error
+// look looks at every file. It touches nothing of the saver but index and seen.
+func (s *saver) look(ctx context.Context) (err error) {
 	if s.index, err = readIndex(s.root.baseIndex(s.rec.ID), s.rec.ObjectFormat); err != nil {
 		return err
 	}
-	if s.seen, err = look(ctx, s.top, s.index, s.clean(""), nil); err != nil {
-		return err
-	}
+	s.seen, err = look(ctx, s.top, s.index, s.clean(""), nil)
+	return err
+}
+
+// compare sorts what was seen by what the baseline has.
+func (s *saver) compare() error {
 	seen := s.seen
 	for i := range s.index.entries {
 		e, st := &s.index.entries[i], &seen.stats[i]
@@ -212,48 +218,57 @@ func (s *saver) sameModes(before Modes) bool {
 	return true
 }
 
-// write has git take up the changed files, in a copy of the baseline's index, and
-// returns the tree.
+// write has git take up the changed files, in the baseline's index as a file of its
+// own, and returns the tree.
 func (s *saver) write(ctx context.Context) (string, error) {
 	paths, restore, err := s.readable()
 	defer restore()
 	if err != nil {
 		return "", err
 	}
-	body, err := os.ReadFile(s.root.baseIndex(s.rec.ID))
-	if err != nil {
-		return "", err
+	// git compares times by the second and trusts an index that is younger than a
+	// file, as every copy is: it has to read what is known to have changed.
+	for _, p := range paths {
+		if e := s.index.find(p); e != nil {
+			e.stat = statData{}
+		}
 	}
 	g := s.clean(filepath.Join(s.root.Dir(s.rec.ID), "end.index"))
 	defer os.Remove(g.Index)
-	if err := os.WriteFile(g.Index, body, 0o600); err != nil {
+	if err := os.WriteFile(g.Index, s.index.encode(), 0o600); err != nil {
 		return "", err
 	}
 	if err := updateIndex(ctx, g, paths); err != nil {
 		return "", err
 	}
+	// write-tree replaces the index at most by an equal one.
+	var x *index
+	read := make(chan error, 1)
+	go func() {
+		var err error
+		if len(s.others) > 0 {
+			x, err = readIndex(g.Index, s.rec.ObjectFormat)
+		}
+		read <- err
+	}()
 	tree, e := g.Line(ctx, "write-tree")
+	if err := <-read; err != nil {
+		return "", err
+	}
 	if e != nil {
 		return "", e
 	}
-	return tree, s.taken(g.Index)
+	s.taken(x)
+	return tree, nil
 }
 
 // taken notes new files that git did not take up: it refuses names like .git.
-func (s *saver) taken(path string) error {
-	if len(s.others) == 0 {
-		return nil
-	}
-	x, err := readIndex(path, s.rec.ObjectFormat)
-	if err != nil {
-		return err
-	}
+func (s *saver) taken(x *index) {
 	for p := range s.others {
 		if st := s.others[p]; x.find(p) == nil && st.Size <= maxSaved {
 			s.out.keepFor("not saved: %s", p)
 		}
 	}
-	return nil
 }
 
 // readable returns the changed files that can be saved, makes those readable that
