@@ -25,7 +25,7 @@ var ErrNoResponders = errors.New("nobody answers on the bus")
 // something when it broke.
 var ErrAway = errors.New("there is no connection to the bus")
 
-// The bounds of one attempt to connect and of one write, and how a silent
+// The bounds of one attempt to connect and of one piece of a write, and how a silent
 // connection is found: after two pings without an answer.
 const (
 	dialBound    = 2 * time.Second
@@ -172,8 +172,8 @@ func (c *Conn) Connected() bool {
 	return err == nil
 }
 
-// Publish sends a message. It is on its way to the server when Publish returns,
-// which takes a second at the longest.
+// Publish sends a message. It is on its way to the server when Publish returns. A
+// server that does not read costs a second and the connection.
 func (c *Conn) Publish(subject string, data []byte) error {
 	return c.publish(subject, "", data, true)
 }

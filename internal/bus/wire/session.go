@@ -37,6 +37,23 @@ type session struct {
 // outBuffer is enough for a batch of items.
 const outBuffer = 16 << 10
 
+// bounded writes in pieces, each with a deadline: a server that stopped reading is
+// found soon, and one that lets a large message through slowly is not taken for it.
+type bounded struct{ conn net.Conn }
+
+const writePiece = 64 << 10
+
+func (w bounded) Write(b []byte) (n int, err error) {
+	for n < len(b) && err == nil {
+		if err = w.conn.SetWriteDeadline(time.Now().Add(writeBound)); err == nil {
+			var wrote int
+			wrote, err = w.conn.Write(b[n:min(len(b), n+writePiece)])
+			n += wrote
+		}
+	}
+	return n, err
+}
+
 // inboxID is the subscription of the answers; the others follow.
 const inboxID = 1
 
@@ -66,7 +83,7 @@ func (c *Conn) connect() (*session, error) {
 		return nil, fmt.Errorf("connect to the bus: %w", err)
 	}
 	s := &session{
-		conn: conn, in: newReader(conn), out: bufio.NewWriterSize(conn, outBuffer),
+		conn: conn, in: newReader(conn), out: bufio.NewWriterSize(bounded{conn}, outBuffer),
 		done: make(chan struct{}), asked: make(map[string]chan op),
 	}
 	if err := c.greet(s); err != nil {
@@ -243,7 +260,7 @@ func (s *session) write(line string) error {
 // send is called with sending held. A write that fails, or takes too long, has
 // perhaps left half a message: the connection ends.
 func (s *session) send(now bool, parts ...[]byte) error {
-	err := s.conn.SetWriteDeadline(time.Now().Add(writeBound))
+	var err error
 	for _, p := range parts {
 		if err == nil {
 			_, err = s.out.Write(p)
