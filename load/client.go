@@ -297,6 +297,9 @@ func (w *worker) deliver(ctx context.Context, done events.Completion, seen map[s
 		DedupeID: done.DedupeID, Status: done.Status, Reason: done.Reason, ExitCode: done.ExitCode, Signal: done.Signal,
 		Bytes: done.Bytes, Created: done.CreatedAt, Started: done.StartedAt, Ended: done.EndedAt,
 	}
+	if done.Error != nil {
+		end.Error = done.Error.Error()
+	}
 	if p := done.Process; p != nil {
 		end.PID, end.StartTime = p.PID, p.StartTime
 	}

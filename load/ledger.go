@@ -42,6 +42,7 @@ type End struct {
 	Reason      events.Reason `json:"reason,omitempty"`
 	ExitCode    *int          `json:"exit_code"`
 	Signal      string        `json:"signal,omitempty"`
+	Error       string        `json:"error,omitempty"` // why, where no command's exit says it
 	Bytes       int64         `json:"bytes"`
 	Created     time.Time     `json:"created"`
 	Started     *time.Time    `json:"started,omitempty"`

@@ -123,6 +123,9 @@ func (s Scenario) command(k Kind) []string {
 // verdict says what is wrong with how a subagent of kind k ended, or nothing.
 func verdict(k Kind, cancelled bool, end End) string {
 	got := fmt.Sprintf("%s, reason %q, exit code %s, signal %q, %d bytes", end.Status, end.Reason, code(end.ExitCode), end.Signal, end.Bytes)
+	if end.Error != "" {
+		got += ": " + end.Error
+	}
 	if cancelled && end.Status == events.StatusCancelled {
 		return ""
 	}

@@ -47,6 +47,7 @@ type loadReport struct {
 	Kills                                                 int     `json:"coordinator_kills"`
 	Storms                                                int     `json:"cancel_storms"`
 	PerSecond                                             float64 `json:"per_second"`
+	Faults                                                []string
 	Peak                                                  struct{ Live int }
 	Latency                                               map[string]struct{ Count int } `json:"latency_ms"`
 }

@@ -66,9 +66,9 @@ func TestSoak(t *testing.T) {
 		args := []string{"load", "--json", "--children", strconv.Itoa(each), "--clients", strconv.Itoa(soakClients), "--session", "soak",
 			"--fail", "5", "--crash", "5", "--fork", "5", "--output", "5", "--cancel-storm", "1", "--timeout", "30m"}
 		r := finish(t, u.command(t.Context(), args...))
-		require.Zero(t, r.code, r.stdout+r.stderr)
 		var o loadReport
-		require.NoError(t, json.Unmarshal([]byte(r.stdout), &o))
+		require.NoError(t, json.Unmarshal([]byte(r.stdout), &o), r.stderr)
+		require.Zero(t, r.code, "%q\n%s", o.Faults, r.stderr)
 		require.Zero(t, o.Lost+o.Duplicated+o.Wrong+o.Left)
 		require.Empty(t, u.subagentProcesses())
 		last = u.soakSample(asked, c.cmd.Process.Pid)
