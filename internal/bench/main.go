@@ -21,6 +21,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 func main() {
@@ -36,7 +38,7 @@ func main() {
 	list := flag.Bool("list", false, "list the cases")
 	replayed := flag.String("replay", "", "open the store of this state directory, read every record, and leave")
 	flag.Parse()
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, unix.SIGTERM)
 	defer stop()
 	if err := run(ctx, o, *only, *list, *replayed); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
@@ -79,9 +81,16 @@ func run(ctx context.Context, o options, only string, list bool, replayed string
 		}
 	}
 	r := Result{At: time.Now().UTC().Truncate(time.Second), Machine: machine()}
-	if r.Figures, err = takeAll(ctx, o, chosen); err != nil {
+	// What was taken before an error is told all the same.
+	r.Figures, err = takeAll(ctx, o, chosen)
+	if err := errors.Join(err, r.tell(o, old)); err != nil {
 		return err
 	}
+	return r.verdict()
+}
+
+// tell prints the result and writes it where the options say.
+func (r Result) tell(o options, old *Result) error {
 	if err := r.print(os.Stdout, old); err != nil {
 		return err
 	}
@@ -90,12 +99,10 @@ func run(ctx context.Context, o options, only string, list bool, replayed string
 			return err
 		}
 	}
-	if o.markdown != "" {
-		if err := os.WriteFile(o.markdown, []byte(r.markdown()), 0o644); err != nil {
-			return err
-		}
+	if o.markdown == "" {
+		return nil
 	}
-	return r.verdict()
+	return os.WriteFile(o.markdown, []byte(r.markdown()), 0o644)
 }
 
 // choose returns the cases with these names, all of them for none.
@@ -123,7 +130,7 @@ func takeAll(ctx context.Context, o options, chosen []benchCase) (all []Figure, 
 		fmt.Fprintf(os.Stderr, "bench: %s: %s\n", c.name, c.about)
 		figures, err := c.take(s)
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", c.name, err)
+			return all, fmt.Errorf("%s: %w", c.name, err)
 		}
 		for i := range figures {
 			figures[i].Case = c.name
