@@ -191,7 +191,13 @@ func TestNestedUsage(t *testing.T) {
 		require.Equal(t, "outer done", o["output"])
 		require.Equal(t, map[string]any{"input_tokens": 30.0, "output_tokens": 12.0}, o["usage"])
 		require.Equal(t, map[string]any{"input_tokens": 130.0, "output_tokens": 62.0}, o["tree_usage"])
+		// An agent that may spawn has the tools for it, the other one has not.
+		server, err := os.ReadFile(filepath.Join(u.home, "state/subagents", o["subagent_id"].(string), "home/hayward/mcp.json"))
+		require.NoError(t, err)
+		require.Contains(t, string(server), "hayward.sock")
+		require.Contains(t, string(server), `"HAYWARD_MAY_SPAWN": "worker"`)
 		inner := u.nested(o["subagent_id"].(string))
+		require.NoFileExists(t, filepath.Join(u.home, "state/subagents", inner["subagent_id"].(string), "home/hayward/mcp.json"))
 		require.Equal(t, "worker", inner["subagent_type"])
 		require.Equal(t, map[string]any{"input_tokens": 100.0, "output_tokens": 50.0}, inner["usage"])
 		require.Equal(t, inner["usage"], inner["tree_usage"])
@@ -262,7 +268,7 @@ func TestNestedNames(t *testing.T) {
 	asUsers(t, func(t *testing.T, u *user) {
 		line := u.nests("")
 		victim := u.detach(line("sleep 600", "--name", "victim")...)
-		r := u.run(append([]string{"spawn"}, line(`HAYWARD_SUBAGENT_ID=`+victim+` $HW ps; env | grep -ci token; ls -l "$HAYWARD_BUS"`)...)...)
+		r := u.run(append([]string{"spawn", "--sandbox", "strict"}, line(`HAYWARD_SUBAGENT_ID=`+victim+` $HW ps; env | grep -ci token; ls -l "$HAYWARD_BUS"`)...)...)
 		require.NotZero(t, strings.Count(r.stdout, "hayward.sock"), r.stdout+r.stderr)
 		require.Contains(t, r.stdout, "0\n", "no credential is in the environment")
 		require.NotContains(t, r.stdout, "victim")
