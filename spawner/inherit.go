@@ -1,6 +1,7 @@
 package spawner
 
 import (
+	"cmp"
 	"errors"
 	"io/fs"
 
@@ -22,10 +23,14 @@ type Inheritance struct {
 	Cwd       string `json:"cwd"`
 	Workspace string `json:"workspace"`
 	Tree      string `json:"tree,omitempty"`
+	// Definitions is the directory that the agent types of the whole tree are those of.
+	Definitions string `json:"definitions"`
 	// Home is its home directory.
 	Home string `json:"home,omitempty"`
-	// Profile is its sandbox's, Confined whether that is enforced. Bounds are then set.
+	// Profile is its sandbox's, Base the built-in one that it extends, Confined whether
+	// that is enforced. Bounds are then set.
 	Profile  string         `json:"profile"`
+	Base     string         `json:"base"`
 	Confined bool           `json:"confined"`
 	Bounds   *policy.Bounds `json:"bounds,omitempty"`
 }
@@ -88,7 +93,7 @@ func (c *child) bequeath() *events.Error {
 	}
 	in := Inheritance{
 		ID: c.spec.ID, Run: c.spec.Run, Cwd: c.space.cwd, Workspace: c.space.workspace, Home: c.homeOfUser(),
-		Profile: c.plan.Profile().Name(), Bounds: c.plan.Bounds(),
+		Definitions: c.spec.Request.Cwd, Profile: c.plan.Profile().Name(), Base: c.plan.Profile().Base(), Bounds: c.plan.Bounds(),
 	}
 	in.Confined = in.Bounds != nil
 	if c.plan.Profile().Enforced() != in.Confined {
@@ -96,12 +101,13 @@ func (c *child) bequeath() *events.Error {
 	}
 	if c.space.tree != nil {
 		in.Tree = c.space.tree.Path
-	} else if c.spec.ParentID != "" {
+	}
+	if c.spec.ParentID != "" {
 		above, err := ReadInheritance(c.s.cfg.Root, c.spec.ParentID)
 		if err != nil {
 			return err
 		}
-		in.Tree = above.Tree
+		in.Tree, in.Definitions = cmp.Or(in.Tree, above.Tree), above.Definitions
 	}
 	if err := c.dir.WriteBounds(in); err != nil {
 		return events.Errorf(events.CodeStartFailed, events.LayerCoordinator, "start %s: %w", c.spec.ID, err)

@@ -60,6 +60,21 @@ func (a Asking) Before(s events.Spawn) (events.Spawn, *events.Error) {
 	return s, nil
 }
 
+// Types are the agent types that a subagent can name: those of where its tree began,
+// wherever it is now. What is in a project that is not trusted it may have written
+// itself, or made a link to what it cannot read, so none of that is looked at.
+func (a Asking) Types(of Agents) Agents {
+	places := of.Places
+	of.Places = func(string) (agents.Places, error) {
+		p, err := places(a.Definitions)
+		if a.Confined && !p.Trusted {
+			p.Project = ""
+		}
+		return p, err
+	}
+	return of
+}
+
 // After narrows what the type was resolved to by what the spawner is.
 func (a Asking) After(s events.Spawn, agent *events.AgentSpec) (events.Spawn, *events.AgentSpec, *events.Error) {
 	if s.Isolation == events.IsolationWorktree && a.Confined {
@@ -68,7 +83,12 @@ func (a Asking) After(s events.Spawn, agent *events.AgentSpec) (events.Spawn, *e
 			WithRemedy("spawn it without isolation: it then works in the directory of its spawner")
 	}
 	if s.Sandbox == "" {
-		s.Sandbox = a.Profile
+		s.Sandbox = a.Base // the bounds have what else the profile says
+	}
+	if _, err := sandbox.ParseProfile(s.Sandbox); err != nil && a.Confined {
+		// Others are in files that the subagent may have put there.
+		return s, agent, events.Errorf(events.CodeUnsupported, events.LayerGate, "spawn: a subagent of a subagent has a built-in profile, not %s", s.Sandbox).
+			WithRemedy("name none: it is kept within the sandbox of its spawner in any case")
 	}
 	s.MaxRuntimeMS = atMost(s.MaxRuntimeMS, a.Spec.Request.MaxRuntimeMS)
 	s.MaxMemoryBytes = atMost(s.MaxMemoryBytes, a.Spec.Request.MaxMemoryBytes)

@@ -20,7 +20,7 @@ func TestAsking(t *testing.T) {
 				DisallowedTools: []string{"WebFetch", "Agent(x)"},
 			},
 		},
-		Inheritance: Inheritance{Cwd: "/w/sub", Workspace: "/w", Home: "/home/u", Profile: "strict", Confined: true},
+		Inheritance: Inheritance{Cwd: "/w/sub", Workspace: "/w", Home: "/home/u", Profile: "mine", Base: "strict", Confined: true},
 	}
 	s, err := a.Before(events.Spawn{ParentSessionID: "other", Env: map[string]string{"HOME": "/w/evil"}, MaxRuntimeMS: ms(5000), MaxMemoryBytes: ms(7)})
 	require.Nil(t, err)
@@ -60,8 +60,33 @@ func TestAsking(t *testing.T) {
 	a.Spec.Agent.CapabilityMode = "read-only"
 	_, _, err = a.After(events.Spawn{}, nil)
 	require.Equal(t, events.CodeSpawnNotAllowed, err.Code)
+	_, _, err = a.After(events.Spawn{Sandbox: "mine"}, agent)
+	require.Equal(t, events.CodeUnsupported, err.Code)
 	_, _, err = a.After(events.Spawn{Isolation: events.IsolationWorktree}, agent)
 	require.Equal(t, events.CodeUnsupported, err.Code)
+}
+
+// A subagent brings no types of its own.
+func TestAskingTypes(t *testing.T) {
+	var asked []string
+	of := Agents{Places: func(dir string) (agents.Places, error) {
+		asked = append(asked, dir)
+		return agents.Places{Dir: dir, Project: "/p", Config: "/c", Trusted: dir == "/trusted"}, nil
+	}}
+	for _, c := range []struct {
+		in      Inheritance
+		project string
+	}{
+		{Inheritance{Definitions: "/p/x", Confined: true}, ""},
+		{Inheritance{Definitions: "/trusted", Confined: true}, "/p"},
+		{Inheritance{Definitions: "/p/x"}, "/p"},
+	} {
+		p, err := Asking{Inheritance: c.in}.Types(of).Places("/w/mine")
+		require.NoError(t, err)
+		require.Equal(t, c.project, p.Project)
+		require.Equal(t, "/c", p.Config)
+	}
+	require.Equal(t, []string{"/p/x", "/trusted", "/p/x"}, asked)
 }
 
 func TestSpawns(t *testing.T) {

@@ -130,7 +130,7 @@ func (r *rpc) resolve(id string, s events.Spawn) (coordinator.Request, *events.E
 			return none, err
 		}
 	}
-	s, agent, err := r.agents.Resolve(s)
+	s, agent, err := asking.Types(r.agents).Resolve(s)
 	if err == nil {
 		s, agent, err = asking.After(s, agent)
 	}
