@@ -135,6 +135,12 @@ func (s SpawnsOf) Allows(typ string) bool {
 	return slices.Contains(s.Types, typ)
 }
 
+// SpawnsRule reports whether a tool rule is about the types that may be spawned.
+func SpawnsRule(rule string) bool {
+	name, _ := splitRule(rule)
+	return isAgentTool(name)
+}
+
 // Spawns derives it from the tool lists: rules Agent(a, b), or Task(a, b) as older
 // files have it, allow those types; the bare tool or an open list allows every
 // type; a list without it allows none. A bare Agent in the deny list blocks all,

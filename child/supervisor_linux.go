@@ -38,6 +38,7 @@ type supervisor struct {
 	agent  *agent // nil for a plain command
 	bus    *bus
 	relay  *carrier // nil without one
+	door   *door    // nil without one
 	// stops has one slot: the first stop counts, later ones change nothing.
 	stops chan events.Reason
 
@@ -82,10 +83,10 @@ func (s *supervisor) run() int {
 
 	var r *runner
 	var refusal *events.Error
+	defer s.closeWays()
 	if begun != nil {
 		refusal = storageError(s.spec.ID, begun)
-	} else if refusal = s.openRelay(); refusal == nil {
-		defer s.closeRelay()
+	} else if refusal = s.openWays(); refusal == nil {
 		r, refusal = startRunner(s.spec, s.reaper)
 	}
 	if refusal != nil {
@@ -108,9 +109,16 @@ func (s *supervisor) run() int {
 	return ExitReported
 }
 
-// openRelay opens the relay to the gateway, if the spec has one, and puts its
-// address into the command and its environment.
-func (s *supervisor) openRelay() *events.Error {
+// openWays opens what the command reaches the coordinator through: the door, and the
+// relay to the gateway, whose address it puts into the command and its environment.
+func (s *supervisor) openWays() *events.Error {
+	if path := s.spec.Door; path != "" {
+		door, err := openDoor(path, s.spec.ID, s.spec.Token)
+		if err != nil {
+			return events.Errorf(events.CodeStartFailed, events.LayerSandbox, "start %s: %w", s.spec.ID, err)
+		}
+		s.door = door
+	}
 	if !s.spec.Relay {
 		return nil
 	}
@@ -124,9 +132,12 @@ func (s *supervisor) openRelay() *events.Error {
 	return nil
 }
 
-func (s *supervisor) closeRelay() {
+func (s *supervisor) closeWays() {
 	if s.relay != nil {
 		s.relay.close()
+	}
+	if s.door != nil {
+		s.door.close()
 	}
 }
 

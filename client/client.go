@@ -25,6 +25,11 @@ type Options struct {
 	// TokenFile holds the clients' credential. It is read again at each
 	// connection, because a coordinator may mint a new one when it starts.
 	TokenFile string
+	// Inside is the id of the subagent that this program runs in, if it asks in that
+	// one's name; Socket is then that of [events.VariableBus]. What it spawns is the
+	// subagent's own, and it sees nothing else. Without Socket it is found in the
+	// environment.
+	Inside string
 	// Name names the connection in the coordinator's log.
 	Name string
 	// Environ is the environment of which the allow-listed part goes with each
@@ -91,6 +96,12 @@ func Connect(ctx context.Context, o Options) (*Client, error) {
 	if o.Name == "" {
 		o.Name = "hayward-client"
 	}
+	if o.Socket == "" && o.Inside == "" {
+		o.Inside, o.Socket = Inside(os.Getenv)
+	}
+	if o.Inside != "" && o.Revive == nil {
+		o.Revive = comesBack
+	}
 	if o.Socket == "" {
 		if err := o.locate(); err != nil {
 			return nil, err
@@ -143,13 +154,16 @@ func connect(ctx context.Context, o Options) (*Client, error) {
 		nats.SetCustomDialer(dial),
 		nats.Timeout(connectTimeout),
 		nats.UserInfoHandler(func() (string, string) {
+			if o.Inside != "" {
+				return "", "" // the supervisor says who it is
+			}
 			token, err := readToken(o.TokenFile)
 			if err != nil && tokenErr == nil {
 				tokenErr = err
 			}
 			return clientPrincipal, token
 		}),
-		nats.CustomInboxPrefix(events.ClientInboxPrefix),
+		nats.CustomInboxPrefix(o.inbox()),
 		nats.IgnoreAuthErrorAbort(),
 		nats.MaxReconnects(-1),
 		nats.CustomReconnectDelay(reconnectDelay),

@@ -36,6 +36,9 @@ type FeedFilter struct {
 
 // Feed begins to watch. What happens after it returned is seen.
 func (c *Client) Feed(ctx context.Context, filter FeedFilter) (*Feed, error) {
+	if err := c.outside("feed"); err != nil {
+		return nil, err
+	}
 	subject := events.FeedSubjects
 	if filter.ID != "" {
 		if !events.ValidID(filter.ID) {

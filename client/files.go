@@ -24,12 +24,21 @@ func (c *Client) readFile(ctx context.Context, endpoint string, r events.FileReq
 	if r.Follow {
 		limit = millis(r.TimeoutMS, events.DefaultFollowMS) + slack
 	}
-	reply, err := send[events.FileReply](ctx, c, events.FilesSubject(endpoint), r, limit)
+	subject := events.FilesSubject(endpoint)
+	if c.opts.Inside != "" && endpoint == events.FilesLogs {
+		subject = events.RPCLogsSubject(c.opts.Inside)
+	} else if err := c.outside(endpoint); err != nil {
+		return events.FileReply{}, err
+	}
+	reply, err := send[events.FileReply](ctx, c, subject, r, limit)
 	return reply.Value, err
 }
 
 // Inspect reads everything about one subagent.
 func (c *Client) Inspect(ctx context.Context, r events.InspectRequest) (events.InspectReply, error) {
+	if err := c.outside("inspect"); err != nil {
+		return events.InspectReply{}, err
+	}
 	reply, err := send[events.InspectReply](ctx, c, events.FilesSubject(events.FilesInspect), r, callTimeout)
 	return reply.Value, err
 }
@@ -37,6 +46,9 @@ func (c *Client) Inspect(ctx context.Context, r events.InspectRequest) (events.I
 // Stdin sends a part of a command's stdin, or with neither data nor EOF keeps
 // it open. It returns once the command's pipe took the bytes.
 func (c *Client) Stdin(ctx context.Context, r events.StdinRequest) (events.ControlReply, error) {
+	if err := c.outside("stdin"); err != nil {
+		return events.ControlReply{}, err
+	}
 	reply, err := send[events.ControlReply](ctx, c, events.FilesSubject(events.FilesStdin), r, callTimeout)
 	return reply.Value, err
 }

@@ -19,6 +19,9 @@ import (
 // after are not kept any more: state is then to be read anew, and followed from
 // the sequence that comes with the error.
 func (c *Client) FollowFeed(ctx context.Context, after uint64, f func(sequence uint64, e events.FeedEvent) error) (uint64, error) {
+	if err := c.outside("feed"); err != nil {
+		return after, err
+	}
 	var p pacer
 	for {
 		next, err := c.followFeed(ctx, after, f)

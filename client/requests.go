@@ -12,7 +12,7 @@ func ask[T any](ctx context.Context, c *Client, e events.SubagentEvent, limit ti
 	if err := e.Validate(); err != nil {
 		return Reply[T]{}, err
 	}
-	return send[T](ctx, c, events.RequestSubject(e.EventKind()), e, limit)
+	return send[T](ctx, c, c.subject(e.EventKind()), e, limit)
 }
 
 // send sends any request that is safe to repeat.
@@ -124,6 +124,9 @@ func (c *Client) Remove(ctx context.Context, r events.RemoveRequest) (events.Rem
 	if err := r.Validate(); err != nil {
 		return events.RemoveReply{}, err
 	}
+	if err := c.outside("remove"); err != nil {
+		return events.RemoveReply{}, err
+	}
 	reply, err := send[events.RemoveReply](ctx, c, events.AdminSubject(events.AdminRemove), r, removeTimeout)
 	return reply.Value, err
 }
@@ -132,6 +135,9 @@ func (c *Client) Remove(ctx context.Context, r events.RemoveRequest) (events.Rem
 // [events.MaxRemovals] of them; More of the reply tells that there are others.
 func (c *Client) Prune(ctx context.Context, r events.PruneRequest) (events.RemoveReply, error) {
 	if err := r.Validate(); err != nil {
+		return events.RemoveReply{}, err
+	}
+	if err := c.outside("prune"); err != nil {
 		return events.RemoveReply{}, err
 	}
 	reply, err := send[events.RemoveReply](ctx, c, events.AdminSubject(events.AdminPrune), r, removeTimeout)
@@ -143,6 +149,9 @@ const removeTimeout = time.Minute
 
 // Status asks how the coordinator is.
 func (c *Client) Status(ctx context.Context) (events.StatusReply, error) {
+	if err := c.outside("status"); err != nil {
+		return events.StatusReply{}, err
+	}
 	r, err := send[events.StatusReply](ctx, c, events.AdminSubject(events.AdminStatus), events.StatusRequest{}, callTimeout)
 	return r.Value, err
 }
@@ -151,6 +160,9 @@ func (c *Client) Status(ctx context.Context) (events.StatusReply, error) {
 // before the reply is the error unreachable, and the coordinator is then ending
 // or gone.
 func (c *Client) Shutdown(ctx context.Context, r events.ShutdownRequest) (events.ShutdownReply, error) {
+	if err := c.outside("shutdown"); err != nil {
+		return events.ShutdownReply{}, err
+	}
 	subject := events.AdminSubject(events.AdminShutdown)
 	body, err := events.Marshal(r)
 	if err != nil {

@@ -40,7 +40,7 @@ func (c *Client) spawn(ctx context.Context, s events.Spawn, minted bool, accepte
 	if err := s.Validate(); err != nil {
 		return none, err
 	}
-	subject := events.RequestSubject(events.KindSpawn)
+	subject := c.subject(events.KindSpawn)
 	body, err := events.Marshal(s)
 	if err != nil {
 		return none, err

@@ -103,6 +103,10 @@ var (
 		About: "the variable of the daemon that holds its key"}
 	GatewayMaxTokens = &Key{Name: "gateway.max_tokens", Kind: KindInt, Scope: ScopeDaemon, Default: "0",
 		About: "tokens that one subagent may use through the gateway, read and written together; 0: no bound"}
+	GatewayMaxTreeTokens = &Key{Name: "gateway.max_tree_tokens", Kind: KindInt, Scope: ScopeDaemon, Default: "0",
+		About: "tokens that a subagent and all that are nested in it may use together; 0: no bound"}
+	GatewayMaxPromptTokens = &Key{Name: "gateway.max_prompt_tokens", Kind: KindInt, Scope: ScopeDaemon, Default: "0",
+		About: "tokens that the subagents of one prompt of a session, nested ones included, may use together; 0: no bound"}
 )
 
 // The values of [BusSync].
@@ -132,6 +136,7 @@ var Keys = append([]*Key{
 	WorktreeDir, WorktreeSetup, WorktreeSetupTimeout, WorktreeMaxCount, WorktreeMaxTotal,
 	DaemonIdle, DaemonTCP, DaemonHandover, DaemonLogLevel, MetricsListen, TracingEndpoint, BusSync,
 	AgentRunner, AnthropicURL, AnthropicKeyFile, AnthropicKeyEnv, OpenAIURL, OpenAIKeyFile, OpenAIKeyEnv, GatewayMaxTokens,
+	GatewayMaxTreeTokens, GatewayMaxPromptTokens,
 }, Deadlines...)
 
 // Find returns the key of a name, or nil.

@@ -10,7 +10,7 @@ import (
 // The answer goes out once every end is durable, or at the deadline.
 func (s *State) cancel(m Request, c events.Cancel) {
 	sc := scopeOf(m.Caller, c.ParentSessionID)
-	selected, missing, err := s.selected(sc, c.Target)
+	selected, missing, err := s.selected(m.Caller, sc, c.Target)
 	if err != nil {
 		s.refuse(m.Responder, err)
 		return
@@ -23,8 +23,11 @@ func (s *State) cancel(m Request, c events.Cancel) {
 		s.reply(m.Responder, w.results(events.CancelWouldCancel))
 		return
 	}
-	if !m.Caller.isChild() {
+	switch {
+	case !m.Caller.isChild():
 		w.gates = s.shut(c)
+	case c.Target.ParentPromptID != "":
+		w.gates = s.shutTurn(m.Caller.Principal, c.Target.ParentPromptID)
 	}
 	o := stopOrder{reason: c.Reason, actor: c.Actor, kill: c.Kill, caller: true}
 	if o.reason == "" {
@@ -54,7 +57,7 @@ func (s *State) cancel(m Request, c events.Cancel) {
 
 // selected returns what the target selects, oldest first, and the references
 // that select nothing. Only ids select what has ended.
-func (s *State) selected(sc scope, t events.CancelTarget) (found []*subagent, missing []string, err *events.Error) {
+func (s *State) selected(c Caller, sc scope, t events.CancelTarget) (found []*subagent, missing []string, err *events.Error) {
 	if len(t.IDs) > 0 {
 		for _, ref := range t.IDs {
 			e, err := s.resolve(sc, ref)
@@ -78,16 +81,21 @@ func (s *State) selected(sc scope, t events.CancelTarget) (found []*subagent, mi
 		}
 	}
 	for _, e := range candidates {
-		if e.rec.Live() && matches(t, e.rec) && s.sees(sc, e) {
+		if e.rec.Live() && matches(c, t, e.rec) && s.sees(sc, e) {
 			found = append(found, e)
 		}
 	}
 	return found, nil, nil
 }
 
-// matches reports whether the target, which is not one of ids, selects r.
-func matches(t events.CancelTarget, r *events.Record) bool {
-	if t.ParentPromptID != "" {
+// matches reports whether the target, which is not one of ids, selects r. The
+// prompt that a client names is that of whole trees, one that a subagent names is
+// its own turn.
+func matches(c Caller, t events.CancelTarget, r *events.Record) bool {
+	switch {
+	case t.ParentPromptID != "" && c.isChild():
+		return r.ParentID == c.Principal && r.SpawnerPromptID == t.ParentPromptID
+	case t.ParentPromptID != "":
 		return r.ParentPromptID == t.ParentPromptID
 	}
 	for k, v := range t.Label {

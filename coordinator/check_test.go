@@ -46,14 +46,23 @@ func checkState(t tb, s *State) {
 		if !slices.Contains(s.byTail[id[len(id)-tailLength:]], e) || !slices.Contains(s.all.items, e) || !slices.Contains(e.session.all.items, e) {
 			fail("%s is not to be found", id)
 		}
-		if _, in := e.session.unread[e]; in != unread {
+		if r.ParentID == "" && e.inbox != &e.session.inbox || r.ParentID != "" && e.inbox != s.nested[r.ParentID] {
+			fail("%s is in the wrong inbox", id)
+		}
+		if _, in := e.inbox.unread[e]; in != unread {
 			fail("%s is unread=%v", id, in)
 		}
-		if in := slices.Contains(e.session.deliverable.items, e); in != (unread && e.lease == nil) {
+		if in := slices.Contains(e.inbox.deliverable.items, e); in != (unread && e.lease == nil) {
 			fail("%s is deliverable=%v", id, in)
 		}
 		if _, in := s.unsettled[e]; in == e.settled() {
 			fail("%s is unsettled=%v", id, in)
+		}
+		if p := s.byID[r.ParentID]; r.ParentID != "" && r.Live() && (p == nil || !p.rec.Live()) && e.stop == nil {
+			fail("%s lives without its spawner and is not told to end", id)
+		}
+		if p := s.byID[r.ParentID]; r.ParentID != "" && unread && (p == nil || p.endDurable()) {
+			fail("%s is unread and nobody is left to read it", id)
 		}
 		for w := range e.waits {
 			if _, in := s.waits[w]; !in {
@@ -135,14 +144,36 @@ func checkDerived(t tb, s *State) {
 			sizes[e.prompt]++
 		}
 		if e.rec.Name != "" {
-			names[nameKey{e.rec.ParentSessionID, e.rec.Name}] = e // the youngest is last
+			names[nameKey{ownerOf(e.rec), e.rec.Name}] = e // the youngest is last
 		}
 		if !e.endDurable() {
 			used += len(uses(e))
 		}
 	}
+	boxes, members := slices.Collect(maps.Values(s.nested)), 0
+	for id, box := range s.nested {
+		for e := range box.members {
+			if members++; e.rec.ParentID != id || s.byID[e.id] != e {
+				t.Fatalf("state: %s is counted below %s", e.id, id)
+			}
+		}
+		if len(box.members) == 0 {
+			t.Fatalf("state: the inbox of %s is kept for nothing", id)
+		}
+	}
+	for _, e := range s.all.items {
+		if e.rec.ParentID != "" {
+			members--
+		}
+	}
+	if members != 0 {
+		t.Fatalf("state: %d too many are counted as nested", members)
+	}
 	for _, g := range s.sessions {
-		for id, p := range g.prompts {
+		boxes = append(boxes, &g.inbox)
+	}
+	for _, box := range boxes {
+		for id, p := range box.prompts {
 			if p.size != sizes[p] || p.size == 0 {
 				t.Fatalf("state: prompt %s has %d subagents, counted %d", id, sizes[p], p.size)
 			}

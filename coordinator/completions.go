@@ -65,9 +65,11 @@ func (s *State) offerRead(ends []*subagent) (token string, ids []string) {
 }
 
 // ack marks what a reply told of as read. Too late it changes nothing.
-func (s *State) ack(token string) {
-	l := s.leases[token]
-	if l == nil {
+func (s *State) ack(m Ack) {
+	l := s.leases[m.Token]
+	// Tokens follow each other: that one is known says nothing of whose it is.
+	foreign := func(e *subagent) bool { return m.By != "" && !s.descends(e, m.By) }
+	if l == nil || slices.ContainsFunc(l.reads, foreign) {
 		s.lateAcks++
 		return
 	}
@@ -89,14 +91,10 @@ func (s *State) markRead(e *subagent) {
 
 // completions acknowledges, then reads what is finished and unread.
 func (s *State) completions(m Request, c events.Completions) {
-	if m.Caller.isChild() {
-		s.refuse(m.Responder, events.Errorf(events.CodeForbidden, events.LayerPermission, "completions: they are read by the session's owner"))
-		return
-	}
-	w := &completionsWait{query: c}
-	g := s.sessions[c.ParentSessionID]
+	w := &completionsWait{query: c, caller: m.Caller}
+	box := s.inboxOf(m.Caller, c.ParentSessionID)
 	for _, ref := range c.AckIDs {
-		e := s.finishedIn(g, ref)
+		e := s.finishedIn(box, ref)
 		switch {
 		case e == nil:
 			w.warnings = append(w.warnings, "ack_ids: "+strconv.Quote(ref)+" is no finished subagent of the session")
@@ -110,11 +108,11 @@ func (s *State) completions(m Request, c events.Completions) {
 	w.poke(s, nil)
 }
 
-// finishedIn finds the finished subagent of g that an id or dedupe id names.
-func (s *State) finishedIn(g *session, ref string) *subagent {
+// finishedIn finds the finished subagent of an owner that an id or dedupe id names.
+func (s *State) finishedIn(box *inbox, ref string) *subagent {
 	id, run, dedupe := strings.Cut(ref, ".")
 	e := s.byID[id]
-	if e == nil || e.session != g || !e.endDurable() || e.leaving || (dedupe && run != strconv.Itoa(e.rec.Run)) {
+	if e == nil || e.inbox != box || !e.endDurable() || e.leaving || (dedupe && run != strconv.Itoa(e.rec.Run)) {
 		return nil
 	}
 	return e
@@ -124,6 +122,7 @@ func (s *State) finishedIn(g *session, ref string) *subagent {
 type completionsWait struct {
 	waitBase
 	query    events.Completions
+	caller   Caller
 	acked    []string
 	warnings []string
 }
@@ -149,8 +148,8 @@ func (w *completionsWait) answer(s *State) {
 	}
 	ackOnly := most == 0 && len(c.AckIDs) > 0
 	var reads []*subagent
-	if g := s.sessions[c.ParentSessionID]; g != nil && !ackOnly {
-		reads, r.More = unreadPage(g, c.SuppressIDs, most)
+	if box := s.inboxOf(w.caller, c.ParentSessionID); box != nil && !ackOnly {
+		reads, r.More = unreadPage(box, c.SuppressIDs, most)
 	}
 	for _, e := range reads {
 		r.Completions = append(r.Completions, events.Completion{Snapshot: Snapshot(e.durable, nil, s.now), DedupeID: dedupeID(e.durable)})
@@ -169,12 +168,12 @@ func (w *completionsWait) answer(s *State) {
 }
 
 // unreadPage returns the first most ends to deliver, and whether there are more.
-func unreadPage(g *session, suppress []string, most int) (page []*subagent, more bool) {
+func unreadPage(box *inbox, suppress []string, most int) (page []*subagent, more bool) {
 	hidden := make(map[string]struct{}, len(suppress))
 	for _, ref := range suppress {
 		hidden[ref] = struct{}{}
 	}
-	for _, e := range g.deliverable.items {
+	for _, e := range box.deliverable.items {
 		if _, skip := hidden[e.id]; skip {
 			continue
 		}
@@ -196,13 +195,9 @@ func dedupeID(r *events.Record) string { return r.ID + "." + strconv.Itoa(r.Run)
 
 // outstanding tells what of a prompt holds its parent's turn open.
 func (s *State) outstanding(m Request, o events.Outstanding) {
-	if m.Caller.isChild() {
-		s.refuse(m.Responder, events.Errorf(events.CodeForbidden, events.LayerPermission, "outstanding: it is for the session's owner"))
-		return
-	}
 	r := events.OutstandingReply{LiveIDs: []string{}, UsageSettled: true}
-	if g := s.sessions[o.ParentSessionID]; g != nil {
-		if p := g.prompts[o.ParentPromptID]; p != nil {
+	if box := s.inboxOf(m.Caller, o.ParentSessionID); box != nil {
+		if p := box.prompts[o.ParentPromptID]; p != nil {
 			for e := range p.live {
 				switch {
 				case e.durable == nil:

@@ -105,8 +105,11 @@ func (c *Coordinator) Submit(r Request) *events.Error {
 
 // Ack acknowledges the reply that carried token: what it told of counts as read
 // once that is durable. A token that is unknown or too old changes nothing.
-func (c *Coordinator) Ack(token string) *events.Error {
-	if ok, closed := c.intake.push(Ack{Token: token}); !ok {
+func (c *Coordinator) Ack(token string) *events.Error { return c.AckBy("", token) }
+
+// AckBy is Ack by the subagent id.
+func (c *Coordinator) AckBy(id, token string) *events.Error {
+	if ok, closed := c.intake.push(Ack{Token: token, By: id}); !ok {
 		return c.refusal(closed)
 	}
 	return nil

@@ -14,21 +14,18 @@ type session struct {
 	slots map[*subagent]struct{}
 	// ended are those whose end is durable, by the time of the end.
 	ended ordered
-	// unread are the durable ends that nobody acknowledged; deliverable, in end
-	// order, those of them that no reader has leased.
-	unread      map[*subagent]struct{}
-	deliverable ordered
+	// inbox is for those that clients spawned.
+	inbox
 	// read are those that were read, by the time of the end; leaving are being
 	// removed.
 	read    ordered
 	leaving map[*subagent]struct{}
-	prompts map[string]*prompt
 	// ready tells that the session is in the round robin, stalled that it waits for
 	// a type to have room.
 	ready, stalled bool
 }
 
-// prompt is one turn of a session.
+// prompt is one turn of a session, or of a subagent that spawns.
 type prompt struct {
 	// first is the ordinal of its first subagent, size how many it has.
 	first     uint64
@@ -38,7 +35,8 @@ type prompt struct {
 	unsettled map[*subagent]struct{} // ended, usage unknown
 }
 
-type nameKey struct{ session, name string }
+// nameKey is a name of an owner: see ownerOf.
+type nameKey struct{ owner, name string }
 
 type promptKey struct{ session, prompt string }
 
@@ -52,14 +50,16 @@ type index struct {
 	all      ordered
 	live     ordered
 	ended    ordered
-	// named holds the youngest of a name in a session, byName one for each session
-	// that has the name.
+	// named holds the youngest of a name of an owner, byName one for each owner that
+	// has the name.
 	named  map[nameKey]*subagent
 	byName map[string][]*subagent
 	// byTail holds what ends in the same tailLength characters.
 	byTail map[string][]*subagent
 	// children are the live subagents that a subagent spawned.
 	children map[string]map[*subagent]struct{}
+	// nested has an inbox for each subagent that spawned others.
+	nested map[string]*inbox
 	// users are the live subagents that need the files of a finished one.
 	users map[string]map[*subagent]struct{}
 }
@@ -75,6 +75,7 @@ func newIndex() index {
 		byName:   make(map[string][]*subagent),
 		byTail:   make(map[string][]*subagent),
 		children: make(map[string]map[*subagent]struct{}),
+		nested:   make(map[string]*inbox),
 		users:    make(map[string]map[*subagent]struct{}),
 	}
 }
@@ -96,15 +97,13 @@ func (x *index) session(id string) *session {
 		return g
 	}
 	g := &session{
-		id:          id,
-		all:         ordered{compare: byCreation},
-		live:        ordered{compare: byCreation},
-		slots:       make(map[*subagent]struct{}),
-		ended:       ordered{compare: byEndTime},
-		unread:      make(map[*subagent]struct{}),
-		deliverable: ordered{compare: byEndOrder},
-		read:        ordered{compare: byEndTime},
-		prompts:     make(map[string]*prompt),
+		id:    id,
+		all:   ordered{compare: byCreation},
+		live:  ordered{compare: byCreation},
+		slots: make(map[*subagent]struct{}),
+		ended: ordered{compare: byEndTime},
+		inbox: newInbox(),
+		read:  ordered{compare: byEndTime},
 	}
 	x.sessions[id] = g
 	return g
@@ -120,15 +119,7 @@ func (x *index) add(e *subagent) {
 	g.all.insert(e)
 	tail := e.id[len(e.id)-tailLength:]
 	x.byTail[tail] = append(x.byTail[tail], e)
-	if r.ParentPromptID != "" {
-		p := g.prompts[r.ParentPromptID]
-		if p == nil {
-			p = &prompt{first: e.ord}
-			g.prompts[r.ParentPromptID] = p
-		}
-		p.size++
-		e.prompt = p
-	}
+	x.enterInbox(e)
 	if r.Name != "" {
 		x.addName(e)
 	}
@@ -136,7 +127,7 @@ func (x *index) add(e *subagent) {
 }
 
 func (x *index) addName(e *subagent) {
-	key := nameKey{e.rec.ParentSessionID, e.rec.Name}
+	key := nameKey{ownerOf(e.rec), e.rec.Name}
 	list := x.byName[key.name]
 	if old := x.named[key]; old != nil {
 		e.nameSlot = old.nameSlot
@@ -225,12 +216,7 @@ func (x *index) drop(e *subagent) {
 	if e.rec.Name != "" {
 		x.dropName(e)
 	}
-	if p := e.prompt; p != nil {
-		delete(p.unsettled, e)
-		if p.size--; p.size == 0 {
-			delete(g.prompts, e.rec.ParentPromptID)
-		}
-	}
+	x.leaveInbox(e)
 	if len(g.all.items) == 0 && !g.ready && !g.stalled {
 		delete(x.sessions, g.id)
 	}
@@ -238,12 +224,12 @@ func (x *index) drop(e *subagent) {
 
 // dropName gives e's name to the youngest left that had it, or to nobody.
 func (x *index) dropName(e *subagent) {
-	key := nameKey{e.rec.ParentSessionID, e.rec.Name}
+	key := nameKey{ownerOf(e.rec), e.rec.Name}
 	if x.named[key] != e {
 		return
 	}
 	for i := len(e.session.all.items) - 1; i >= 0; i-- {
-		if other := e.session.all.items[i]; other.rec.Name == e.rec.Name {
+		if other := e.session.all.items[i]; other.rec.Name == key.name && ownerOf(other.rec) == key.owner {
 			x.addName(other)
 			return
 		}
@@ -267,10 +253,10 @@ func without(list []*subagent, e *subagent) []*subagent {
 	return list
 }
 
-// setUnread enters e into or takes it out of what its session has to read, and
-// what was read.
+// setUnread enters e into or takes it out of what its owner has to read, and what
+// was read.
 func (x *index) setUnread(e *subagent) {
-	g, p := e.session, e.prompt
+	g, box, p := e.session, e.inbox, e.prompt
 	unread := e.endDurable() && e.rec.ReadAt == nil && !e.leaving
 	if e.endDurable() && e.rec.ReadAt != nil && !e.leaving {
 		g.read.insert(e)
@@ -278,20 +264,20 @@ func (x *index) setUnread(e *subagent) {
 		g.read.remove(e)
 	}
 	if unread {
-		put(&g.unread, e)
+		put(&box.unread, e)
 		if p != nil {
 			put(&p.unread, e)
 		}
 	} else {
-		delete(g.unread, e)
+		delete(box.unread, e)
 		if p != nil {
 			delete(p.unread, e)
 		}
 	}
 	if unread && e.lease == nil {
-		g.deliverable.insert(e)
+		box.deliverable.insert(e)
 	} else if e.rec.EndOrder > 0 {
-		g.deliverable.remove(e)
+		box.deliverable.remove(e)
 	}
 }
 

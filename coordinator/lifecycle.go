@@ -142,6 +142,8 @@ func (s *State) end(e *subagent, end events.End, why Cause) {
 	}
 	s.disarm(e)
 	s.move(e, events.StateCompleted, end.Status, why)
+	s.endNested(e) // what was told of its exit is gone by now
+	s.addUp(e, end.Usage)
 }
 
 func (s *State) disarm(e *subagent) {

@@ -111,7 +111,7 @@ func Snapshot(r *events.Record, progress *events.Progress, now time.Time) events
 	s := events.Snapshot{
 		SubagentID: r.ID, Run: r.Run, Name: r.Name, Description: r.Description,
 		SubagentType: r.SubagentType, ParentSessionID: r.ParentSessionID,
-		ParentPromptID: r.ParentPromptID, ParentID: r.ParentID,
+		ParentPromptID: r.ParentPromptID, ParentID: r.ParentID, RootID: r.RootID, SpawnerPromptID: r.SpawnerPromptID,
 		ResumedFrom: r.ResumedFrom, ContextSource: "new", Labels: r.Labels,
 		CommandLine: r.CommandLine, Cwd: r.Cwd, Workspace: r.Workspace,
 		Isolation: r.Isolation, Background: r.Background,
@@ -119,6 +119,7 @@ func Snapshot(r *events.Record, progress *events.Progress, now time.Time) events
 		CreatedAt: r.CreatedAt, StartedAt: r.StartedAt, EndedAt: r.EndedAt,
 		Exit: r.Exit, StderrTail: r.StderrTail, Quarantined: r.Quarantined, SandboxHint: r.SandboxHint, Sandbox: r.Sandbox,
 		Process: r.Process, Worktree: r.Worktree, Changes: r.Changes, Read: r.ReadAt != nil, Agent: r.Agent,
+		Usage: r.Usage, TreeUsage: r.TreeUsage,
 	}
 	if r.ResumedFrom != "" {
 		s.ContextSource = "resumed"

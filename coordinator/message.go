@@ -18,12 +18,16 @@ type (
 		Trace *events.Trace
 		// Agent is what the type of a spawn was resolved to; nil for a plain command.
 		Agent *events.AgentSpec
+		// Spawns says what the subagent may spawn itself, where the limit of depth
+		// leaves room for that.
+		Spawns *events.Spawns
 
 		// digest is that of the spawn, made outside the loop.
 		digest string
 	}
-	// Ack acknowledges a reply that carried Token.
-	Ack struct{ Token string }
+	// Ack acknowledges a reply that carried Token. By is the subagent that does,
+	// empty for a client: it acknowledges nothing but ends of what it spawned.
+	Ack struct{ Token, By string }
 	// Abandoned tells that the caller of a request is gone.
 	Abandoned struct{ Responder Responder }
 	// Lookup asks for the durable record that Ref names. The reply is [Found].
@@ -75,6 +79,13 @@ type (
 		Run int
 		End events.End
 	}
+	// Exited tells that no process of a subagent is left. It is answered with [Gone]
+	// once nothing that it spawned lives; its own end follows.
+	Exited struct {
+		ID        string
+		Run       int
+		Responder Responder
+	}
 	// Persisted tells that Record is durable, and with it every earlier state of
 	// that id.
 	Persisted struct{ Record *events.Record }
@@ -114,6 +125,7 @@ func (Restore) isMessage()         {}
 func (Forked) isMessage()          {}
 func (Started) isMessage()         {}
 func (Ended) isMessage()           {}
+func (Exited) isMessage()          {}
 func (Persisted) isMessage()       {}
 func (PersistFailed) isMessage()   {}
 func (GatePersisted) isMessage()   {}

@@ -67,7 +67,8 @@ func (m *model) actions() map[string]func(*rapid.T) {
 		"fork": m.fork, "start": m.start, "end": m.end, "fork 2": m.fork, "start 2": m.start,
 		"remove": m.remove, "prune": m.prune,
 		"time": m.time, "shutdown": m.shutdown, "restart": m.restart,
-		"": func(*rapid.T) { m.collect() },
+		"exited": m.exited,
+		"":       func(*rapid.T) { m.collect() },
 	}
 }
 
@@ -198,11 +199,28 @@ func (m *model) spawn(t *rapid.T) {
 		e.AwaitBudgetMS = &ms
 	}
 	e.Labels = map[string]string{"k": rapid.SampledFrom([]string{"1", "2"}).Draw(t, "label")}
+	if rapid.Bool().Draw(t, "may spawn") {
+		e.MaySpawn = []string{events.AnyType}
+	}
 	caller := Caller{Principal: "client"}
 	if ids := m.known(); len(ids) > 0 && rapid.IntRange(0, 4).Draw(t, "nested") == 0 {
 		caller = Caller{Principal: m.pick("by", ids), Session: "s"}
 	}
 	m.request("spawn "+name, caller, e)
+}
+
+// caller is a client, or now and then a subagent.
+func (m *model) caller(t *rapid.T) Caller {
+	if ids := m.known(); len(ids) > 0 && rapid.IntRange(0, 4).Draw(t, "from inside") == 0 {
+		return Caller{Principal: m.pick("by", ids)}
+	}
+	return Caller{Principal: "client"}
+}
+
+// exited tells that a child is gone before its end is told.
+func (m *model) exited(t *rapid.T) {
+	id := m.child(t)
+	m.ask("exited", func(to Responder) Message { return Exited{ID: id, Run: 1, Responder: to} })
 }
 
 func (m *model) ref(t *rapid.T) string {
@@ -225,7 +243,7 @@ func (m *model) query(t *rapid.T) {
 		ms := int64(rapid.IntRange(0, 20_000).Draw(t, "ms"))
 		q.TimeoutMS = &ms
 	}
-	m.request("query", Caller{Principal: "client"}, q)
+	m.request("query", m.caller(t), q)
 }
 
 func (m *model) cancel(t *rapid.T) {
@@ -242,7 +260,7 @@ func (m *model) cancel(t *rapid.T) {
 		c.Target.IDs = []string{m.ref(t)}
 	}
 	c.Kill, c.DryRun = rapid.Bool().Draw(t, "kill"), rapid.IntRange(0, 5).Draw(t, "dry") == 0
-	m.request("cancel", Caller{Principal: "client"}, c)
+	m.request("cancel", m.caller(t), c)
 }
 
 func (m *model) list(t *rapid.T) {
@@ -251,7 +269,7 @@ func (m *model) list(t *rapid.T) {
 		ms := int64(rapid.IntRange(0, 60_000).Draw(t, "ms"))
 		l.SinceMS = &ms
 	}
-	m.request("list", Caller{Principal: "client"}, l)
+	m.request("list", m.caller(t), l)
 }
 
 func (m *model) completions(t *rapid.T) {
@@ -270,7 +288,7 @@ func (m *model) completions(t *rapid.T) {
 	}
 	most := rapid.IntRange(0, 3).Draw(t, "max")
 	c.Max = &most
-	m.request("completions", Caller{Principal: "client"}, c)
+	m.request("completions", m.caller(t), c)
 }
 
 func (m *model) remove(t *rapid.T) {

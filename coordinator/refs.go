@@ -70,6 +70,13 @@ func (x *index) resolve(sc scope, ref string) (*subagent, *events.Error) {
 // withName returns the subagents that name may mean. In one session it means the
 // live one, else the youngest; across sessions a single live one, else all.
 func (x *index) withName(sc scope, name string) []*subagent {
+	if sc.parent != "" {
+		// Its own first, then what is below them.
+		if e := x.named[nameKey{sc.parent, name}]; e != nil {
+			return []*subagent{e}
+		}
+		sc.session = ""
+	}
 	if sc.session != "" {
 		if e := x.named[nameKey{sc.session, name}]; e != nil && x.sees(sc, e) {
 			return []*subagent{e}

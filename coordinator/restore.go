@@ -35,6 +35,7 @@ func (s *State) restore(m Restore) {
 	for _, e := range live {
 		s.resume(e)
 	}
+	s.buryOrphans(live)
 	s.retain()
 }
 

@@ -25,12 +25,19 @@ func (s *State) keeps(e *subagent, force bool) events.RemoveOutcome {
 	switch {
 	case !e.endDurable():
 		return events.RemoveLive
-	case len(s.users[e.id]) > 0 || len(s.children[e.id]) > 0:
+	case len(s.users[e.id]) > 0 || len(s.children[e.id]) > 0 || s.ofLive(e):
 		return events.RemoveInUse
 	case e.rec.ReadAt == nil && !force:
 		return events.RemoveUnread
 	}
 	return ""
+}
+
+// ofLive reports whether the spawner of e lives: it may read e yet, and what e used
+// is a part of what its tree did.
+func (s *State) ofLive(e *subagent) bool {
+	p := s.byID[e.rec.ParentID]
+	return p != nil && !p.endDurable()
 }
 
 // trim removes what g holds beyond its number. It walks over what is in use,

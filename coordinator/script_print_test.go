@@ -32,6 +32,7 @@ func describe(e Effect) string {
 			{e.Spec != nil, "spec"}, {r.Reason != "", "reason=" + string(r.Reason)},
 			{r.Actor != "", "actor=" + r.Actor}, {r.ExplicitKill, "explicit"}, {r.PromptGate, "gate"},
 			{r.Error != nil, "error=" + code(r.Error)},
+			{r.TreeUsage != nil, "tokens=" + tokens(r)},
 			{r.Process != nil, "process"}, {r.Background, "background"}, {r.ReadAt != nil, "read"},
 		} {
 			if part.show {
@@ -84,6 +85,18 @@ func describeGate(g events.Gate) string {
 		line += " lifted"
 	}
 	return line
+}
+
+// tokens are those of r itself and, behind a slash, those of its tree.
+func tokens(r *events.Record) string {
+	var own, tree events.Usage
+	if r.Usage != nil {
+		own = *r.Usage
+	}
+	if r.TreeUsage != nil {
+		tree = *r.TreeUsage
+	}
+	return fmt.Sprintf("%d/%d", own.Total(), tree.Total())
 }
 
 func code(err *events.Error) string {
@@ -177,6 +190,8 @@ func describeAnswer(a Answer) string {
 		add("live=[%s] background=%v unread=%d settled=%v", strings.Join(r.LiveIDs, " "), r.BackgroundLive, r.Unread, r.UsageSettled)
 	case events.ShutdownReply:
 		add("ended=%d left=%d", r.Ended, r.Left)
+	case Gone:
+		add("gone, left=%d", r.Left)
 	case Found:
 		add("found %s %s", r.Record.ID, r.Record.State)
 	}

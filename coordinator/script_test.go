@@ -137,6 +137,10 @@ func (s *script) run(t *testing.T, d *datadriven.TestData) string {
 		for _, id := range s.targets(d, nil) {
 			out = append(out, w.apply(Started{ID: id, Run: 1, Report: events.SandboxReport{Active: true}})...)
 		}
+	case "exited":
+		to := &ticket{"exited"}
+		w.answers[to] = nil
+		out = w.apply(Exited{ID: s.id(d.CmdArgs[0].Key), Run: 1, Responder: to})
 	case "run":
 		for _, id := range s.targets(d, nil) {
 			w.run(id)
@@ -154,6 +158,10 @@ func (s *script) run(t *testing.T, d *datadriven.TestData) string {
 			end.Exit = nil
 		}
 		end.NotRun = d.HasArg("not-run")
+		if d.HasArg("tokens") {
+			end.Usage = &events.Usage{}
+			d.ScanArgs(t, "tokens", &end.Usage.OutputTokens)
+		}
 		for _, id := range s.targets(d, nil) {
 			out = append(out, w.end(id, end)...)
 		}
@@ -164,7 +172,11 @@ func (s *script) run(t *testing.T, d *datadriven.TestData) string {
 			}
 		}
 	case "ack":
-		out = w.apply(Ack{Token: d.CmdArgs[0].Key})
+		by := s.word(t, d, "by")
+		if by != "" {
+			by = s.id(by)
+		}
+		out = w.apply(Ack{Token: d.CmdArgs[0].Key, By: by})
 	case "advance":
 		v, err := time.ParseDuration(d.CmdArgs[0].Key)
 		if err != nil {
@@ -197,6 +209,9 @@ func (s *script) events(t *testing.T, d *datadriven.TestData) []events.SubagentE
 			s.id(name)
 			e.ParentPromptID, e.Name = s.word(t, d, "prompt"), s.word(t, d, "name")
 			e.RunInBackground, e.Reopen = d.HasArg("bg"), d.HasArg("reopen")
+			if v := s.word(t, d, "may"); v != "" {
+				e.MaySpawn = strings.Split(v, "+")
+			}
 			e.Labels = s.labels(t, d)
 			if v := s.word(t, d, "type"); v != "" {
 				e.SubagentType = v

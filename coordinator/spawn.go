@@ -14,7 +14,7 @@ import (
 
 // spawn accepts or refuses one subagent. Nothing is left of a refused one.
 func (s *State) spawn(m Request, req events.Spawn) {
-	spec, err := s.resolveSpawn(m.Caller, req, m.Agent)
+	spec, err := s.resolveSpawn(m, req)
 	if err == nil {
 		spec.Trace = m.Trace
 		err = s.admissible(spec)
@@ -27,8 +27,9 @@ func (s *State) spawn(m Request, req events.Spawn) {
 		s.reopen(m, req)
 		return
 	}
-	if s.cfg.Limits.AtLimit == FailAtLimit {
-		if limit := s.reached(spec.ID, req.ParentSessionID, spec.Request.SubagentType); limit != nil {
+	// A nested one never waits for a slot: those that hold them may wait for it.
+	if s.cfg.Limits.AtLimit == FailAtLimit || spec.ParentID != "" {
+		if limit := s.reached(spec.ID, spec.Request.ParentSessionID, spec.Request.SubagentType); limit != nil {
 			s.reject(m, spec, limit)
 			return
 		}
@@ -43,8 +44,9 @@ func (s *State) spawn(m Request, req events.Spawn) {
 
 // resolveSpawn fills in what the coordinator decides: who owns the subagent, how
 // deep it is, its defaults and inputs.
-func (s *State) resolveSpawn(c Caller, req events.Spawn, agent *events.AgentSpec) (*events.Spec, *events.Error) {
-	spec := &events.Spec{Schema: events.RecordSchema, ID: req.ID, Run: 1, Agent: agent, CreatedAt: s.stamp()}
+func (s *State) resolveSpawn(m Request, req events.Spawn) (*events.Spec, *events.Error) {
+	c := m.Caller
+	spec := &events.Spec{Schema: events.RecordSchema, ID: req.ID, Run: 1, Agent: m.Agent, CreatedAt: s.stamp()}
 	if s.closing != nil {
 		return nil, errShuttingDown()
 	}
@@ -52,23 +54,18 @@ func (s *State) resolveSpawn(c Caller, req events.Spawn, agent *events.AgentSpec
 		return nil, events.Errorf(events.CodeInvalidID, events.LayerGate, "spawn: id %q is not a UUID in lower case", req.ID)
 	}
 	if c.isChild() {
-		// The record is the witness of what the spawner is, not its claim.
-		p := s.byID[c.Principal]
-		if p == nil || p.rec.State != events.StateActive || p.stop != nil {
-			return nil, events.Errorf(events.CodeNotRunning, events.LayerGate, "spawn %s: its spawner %s is not running", req.ID, c.Principal)
+		p, err := s.spawnerOf(c, req)
+		if err != nil {
+			return nil, err
 		}
-		if req.Reopen {
-			return nil, events.Errorf(events.CodeForbidden, events.LayerPermission, "spawn %s: a subagent does not reopen a cancelled prompt", req.ID)
-		}
-		spec.ParentID, spec.Depth = p.id, p.rec.Depth+1
-		req.ParentSessionID = p.rec.ParentSessionID
+		spec.ParentID, spec.Depth, spec.SpawnerPromptID = p.id, p.rec.Depth+1, req.ParentPromptID
+		req.ParentSessionID, req.ParentPromptID = p.rec.ParentSessionID, p.rec.ParentPromptID
 	}
-	if spec.Depth >= s.cfg.Limits.Depth {
-		return nil, events.Errorf(events.CodeLimit, events.LayerGate, "spawn %s: depth %d is not below the limit of %d", req.ID, spec.Depth, s.cfg.Limits.Depth).
-			WithDetail("limit", "depth").WithDetail("max", strconv.Itoa(s.cfg.Limits.Depth))
+	if s.checkDepth(req.ID, spec.Depth+1) == nil {
+		spec.Spawns = m.Spawns
 	}
 	if len(req.Inputs) > 0 {
-		inputs, err := s.resolveInputs(req)
+		inputs, err := s.resolveInputs(scopeOf(c, req.ParentSessionID), req)
 		if err != nil {
 			return nil, err
 		}
@@ -91,11 +88,11 @@ func (s *State) resolveSpawn(c Caller, req events.Spawn, agent *events.AgentSpec
 }
 
 // resolveInputs replaces references by ids; each must be a finished subagent of
-// the session.
-func (s *State) resolveInputs(req events.Spawn) (map[string]string, *events.Error) {
+// the session, or one that the subagent which asks spawned.
+func (s *State) resolveInputs(sc scope, req events.Spawn) (map[string]string, *events.Error) {
 	inputs := make(map[string]string, len(req.Inputs))
 	for _, name := range slices.Sorted(maps.Keys(req.Inputs)) {
-		e, err := s.resolve(scope{session: req.ParentSessionID}, req.Inputs[name])
+		e, err := s.resolve(sc, req.Inputs[name])
 		if err != nil {
 			return nil, err
 		}
@@ -124,7 +121,13 @@ func (s *State) admissible(spec *events.Spec) *events.Error {
 			spec.ID, req.ParentPromptID, req.ParentSessionID).WithDetail("parent_prompt_id", req.ParentPromptID).
 			WithRemedy("spawn for a new prompt, or open this one again with reopen (--reopen)")
 	}
-	if e := s.named[nameKey{req.ParentSessionID, req.Name}]; e != nil && e.rec.Live() {
+	if spec.ParentID != "" && s.gated(spec.ParentID, spec.SpawnerPromptID) {
+		return events.Errorf(events.CodePromptCancelled, events.LayerGate, "spawn %s: turn %s of subagent %s was cancelled",
+			spec.ID, spec.SpawnerPromptID, spec.ParentID).WithDetail("parent_prompt_id", spec.SpawnerPromptID).
+			WithRemedy("spawn for a new turn")
+	}
+	owner := ownerOf(&events.Record{ParentID: spec.ParentID, ParentSessionID: req.ParentSessionID})
+	if e := s.named[nameKey{owner, req.Name}]; e != nil && e.rec.Live() {
 		return events.Errorf(events.CodeDuplicateName, events.LayerGate, "spawn %s: the live subagent %s has the name %q", spec.ID, e.id, req.Name).
 			WithDetail("subagent_id", e.id)
 	}
@@ -152,7 +155,7 @@ func (s *State) create(spec *events.Spec, digest string) *subagent {
 		Schema: events.RecordSchema, ID: spec.ID, Run: spec.Run, Seq: 1,
 		Name: req.Name, Description: req.Description, SubagentType: req.SubagentType,
 		ParentSessionID: req.ParentSessionID, ParentPromptID: req.ParentPromptID,
-		ParentID: spec.ParentID, Depth: spec.Depth, ResumedFrom: req.ResumeFrom,
+		ParentID: spec.ParentID, SpawnerPromptID: spec.SpawnerPromptID, Depth: spec.Depth, ResumedFrom: req.ResumeFrom,
 		Labels: req.Labels, CommandLine: commandLine(req.Command),
 		Cwd: req.Cwd, Workspace: req.Workspace, Isolation: req.Isolation,
 		SpecDigest: digest, Background: req.RunInBackground,
@@ -160,6 +163,9 @@ func (s *State) create(spec *events.Spec, digest string) *subagent {
 	}
 	if req.MaxMemoryBytes != nil {
 		e.rec.MaxMemoryBytes = *req.MaxMemoryBytes
+	}
+	if p := s.byID[spec.ParentID]; p != nil {
+		e.rec.RootID = cmp.Or(p.rec.RootID, p.id)
 	}
 	s.dirty = append(s.dirty, e)
 	s.add(e)

@@ -80,7 +80,7 @@ func (s *State) Apply(m Message, now time.Time) []Effect {
 	case Request:
 		s.request(m)
 	case Ack:
-		s.ack(m.Token)
+		s.ack(m)
 	case Abandoned:
 		s.abandoned(m)
 	case Lookup:
@@ -101,6 +101,8 @@ func (s *State) Apply(m Message, now time.Time) []Effect {
 		s.started(m)
 	case Ended:
 		s.ended(m)
+	case Exited:
+		s.exited(m)
 	case Persisted:
 		s.persisted(m.Record)
 	case PersistFailed:
@@ -130,6 +132,10 @@ func (s *State) Next() (time.Time, bool) { return s.timers.next() }
 func (s *State) request(m Request) {
 	if s.finished {
 		s.refuse(m.Responder, errShuttingDown())
+		return
+	}
+	if err := s.callerKnown(&m); err != nil {
+		s.refuse(m.Responder, err)
 		return
 	}
 	switch e := m.Event.(type) {
@@ -284,6 +290,9 @@ func (s *State) persisted(r *events.Record) {
 			s.place(e)
 		}
 		s.setUnread(e)
+		if !ended {
+			s.bury(e)
+		}
 		s.carryOutForget(e)
 		s.trim(e.session)
 	}

@@ -23,6 +23,9 @@ func (s *State) stats() Stats {
 	for _, g := range s.sessions {
 		st.Unread += len(g.unread)
 	}
+	for _, box := range s.nested {
+		st.Unread += len(box.unread)
+	}
 	return st
 }
 

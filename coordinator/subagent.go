@@ -18,12 +18,15 @@ type subagent struct {
 	// spec is kept until the end is durable.
 	spec    *events.Spec
 	session *session
+	inbox   *inbox
 	prompt  *prompt
 	// nameSlot is the place in index.byName.
 	nameSlot int
 
 	// asked tells that a child was asked for, released that it was let go.
 	asked, released bool
+	// exited tells that no process of it is left, before its end is told.
+	exited bool
 	// stop is what the child was last told, or nil.
 	stop *events.Stop
 	// stopResumed tells that stop is one of an earlier coordinator. Whoever asked

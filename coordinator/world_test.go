@@ -346,7 +346,11 @@ func (w *world) requestAs(name string, c Caller, e events.SubagentEvent) *ticket
 	require.Nil(w.t, e.Validate())
 	to := &ticket{name}
 	w.answers[to] = nil
-	w.apply(Request{Caller: c, Event: e, Responder: to, digest: "digest"})
+	r := Request{Caller: c, Event: e, Responder: to, digest: "digest"}
+	if spawn, is := e.(events.Spawn); is {
+		r.Spawns = events.SpawnsOf(spawn.MaySpawn)
+	}
+	w.apply(r)
 	return to
 }
 

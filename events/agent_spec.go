@@ -35,6 +35,8 @@ type AgentSpec struct {
 	MCPServers      []AgentMCPServer `json:"mcp_servers,omitempty"`
 	// TrustedProject: the project's own settings of the agent count.
 	TrustedProject bool `json:"trusted_project,omitzero"`
+	// Spawns says which types it may spawn by its definition.
+	Spawns *Spawns `json:"spawns,omitempty"`
 	// Access is how the model is reached: "gateway", or "login" with the agent's own
 	// credentials, which are then within its reach.
 	Access string `json:"access,omitempty"`

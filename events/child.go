@@ -38,6 +38,9 @@ type ChildSpec struct {
 	// are carried to the coordinator's gateway. [RelayAddress] in Argv and Env is
 	// replaced by its address.
 	Relay bool `json:"relay,omitzero"`
+	// Door is the path of a socket to listen on for programs inside that ask the
+	// coordinator in the subagent's name; empty for none.
+	Door string `json:"door,omitempty"`
 	// Direct gives the command the supervisor's own descriptors 0, 1 and 2, passes
 	// signals on to it, and takes part in no bus.
 	Direct bool `json:"direct,omitzero"`

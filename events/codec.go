@@ -94,6 +94,11 @@ func DecodeRequest(k Kind, data []byte) (SubagentEvent, *Error) {
 }
 
 func decodeAs[E SubagentEvent](data []byte) (SubagentEvent, *Error) {
+	return decodeOf(data, func(*E) {})
+}
+
+// decodeOf is decodeAs with something filled in before the check.
+func decodeOf[E SubagentEvent](data []byte, settle func(*E)) (SubagentEvent, *Error) {
 	var e E
 	if len(data) <= MaxMessage && len(bytes.TrimSpace(data)) == 0 {
 		data = []byte("{}")
@@ -104,6 +109,7 @@ func decodeAs[E SubagentEvent](data []byte) (SubagentEvent, *Error) {
 	if s, ok := any(&e).(*Spawn); ok && string(s.OutputSchema) == "null" {
 		s.OutputSchema = nil // raw members keep their null
 	}
+	settle(&e)
 	if err := e.Validate(); err != nil {
 		return nil, err
 	}

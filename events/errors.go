@@ -63,6 +63,8 @@ const (
 	CodeToolDenied         Code = "tool_denied"            // a tool call was denied, and the run may have none
 	CodeNotRunning         Code = "not_running"            // the subagent does not run (any more)
 	CodeForbidden          Code = "forbidden"              // the caller may not ask this
+	CodeSpawnNotAllowed    Code = "spawn_not_allowed"      // the subagent that asks may not spawn that type; details list what it may
+	CodeDepthExceeded      Code = "depth_exceeded"         // subagents may not be nested that deep; details carry max
 	CodeNotRepository      Code = "not_a_repository"       // there is no git repository to make a worktree of
 	CodeRepositoryRefused  Code = "repository_refused"     // a worktree cannot hold what the repository has; details name the reason
 	CodeGitFailed          Code = "git_failed"             // git failed; details carry what it said

@@ -108,6 +108,10 @@ type Spawn struct {
 	// Inputs maps a name to the id of a finished subagent of the same session; its
 	// whole stdout is readable at the path in HAYWARD_INPUT_<name>.
 	Inputs map[string]string `json:"inputs,omitempty"`
+	// MaySpawn are the types that it may spawn itself, within the limit of depth; "*"
+	// is any. Absent: for an agent what its type allows, for a command none. It
+	// narrows what the type allows and never widens it. At most 64.
+	MaySpawn []string `json:"may_spawn,omitempty"`
 	// Reopen lifts the refusal of spawns of ParentPromptID that a cancel left, for
 	// this and later ones. Only for clients.
 	Reopen bool `json:"reopen,omitzero"`

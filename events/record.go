@@ -122,7 +122,12 @@ type Spec struct {
 	// Depth is 0 for subagents of a client, the spawner's plus 1 for nested ones.
 	Depth int `json:"depth"`
 	// ParentID is the subagent that asked, empty for clients.
-	ParentID  string    `json:"parent_id,omitempty"`
+	ParentID string `json:"parent_id,omitempty"`
+	// SpawnerPromptID is the turn of that subagent. Request has the prompt of the
+	// subagent at the top.
+	SpawnerPromptID string `json:"spawner_prompt_id,omitempty"`
+	// Spawns says what it may spawn itself; absent: nothing.
+	Spawns    *Spawns   `json:"spawns,omitempty"`
 	CreatedAt time.Time `json:"created_at"`
 	// Trace is where it stands in a distributed trace.
 	Trace *Trace `json:"trace,omitempty"`
@@ -137,12 +142,17 @@ type Record struct {
 	// Seq numbers the states of this record; the feed is ordered by it.
 	Seq uint64 `json:"seq"`
 
-	Name            string            `json:"name,omitempty"`
-	Description     string            `json:"description,omitempty"`
-	SubagentType    string            `json:"subagent_type"`
-	ParentSessionID string            `json:"parent_session_id"`
-	ParentPromptID  string            `json:"parent_prompt_id,omitempty"`
+	Name            string `json:"name,omitempty"`
+	Description     string `json:"description,omitempty"`
+	SubagentType    string `json:"subagent_type"`
+	ParentSessionID string `json:"parent_session_id"`
+	ParentPromptID  string `json:"parent_prompt_id,omitempty"`
+	// ParentID is the subagent that asked for it, RootID the one at the top of the
+	// tree; both are empty for subagents of clients. A nested one has the session and
+	// the prompt of the top; SpawnerPromptID is the turn of ParentID.
 	ParentID        string            `json:"parent_id,omitempty"`
+	RootID          string            `json:"root_id,omitempty"`
+	SpawnerPromptID string            `json:"spawner_prompt_id,omitempty"`
 	Depth           int               `json:"depth"`
 	ResumedFrom     string            `json:"resumed_from,omitempty"`
 	Labels          map[string]string `json:"labels,omitempty"`
@@ -198,6 +208,10 @@ type Record struct {
 	Changes  *Changes  `json:"changes,omitempty"`
 	// Agent is what an agent CLI said of its run.
 	Agent *AgentResult `json:"agent,omitempty"`
+	// Usage is what it used of models itself, TreeUsage that and what all below it
+	// used, each run once. Both are written at the end.
+	Usage     *Usage `json:"usage,omitempty"`
+	TreeUsage *Usage `json:"tree_usage,omitempty"`
 
 	// ReadAt is when a reader acknowledged the end; nil is unread.
 	ReadAt *time.Time `json:"read_at,omitempty"`
@@ -231,6 +245,8 @@ type End struct {
 	Changes  *Changes
 	// Agent is what an agent CLI said of its run, nil for commands.
 	Agent *AgentResult
+	// Usage is what the run used of models, nil for nothing.
+	Usage *Usage
 	At    time.Time
 	// NotRun says that an adopted child is known never to have been let go: it
 	// may be started again.
@@ -262,6 +278,9 @@ type Progress struct {
 	HeartbeatLost bool       `json:"heartbeat_lost,omitzero"`
 	// Agent is set for agents.
 	Agent *AgentProgress `json:"agent,omitempty"`
+	// Usage is what the gateway has counted for it, TreeUsage for it and all below.
+	Usage     *Usage `json:"usage,omitempty"`
+	TreeUsage *Usage `json:"tree_usage,omitempty"`
 }
 
 // Snapshot is one subagent as shown to parents and people.
@@ -274,6 +293,11 @@ type Snapshot struct {
 	ParentSessionID string `json:"parent_session_id"`
 	ParentPromptID  string `json:"parent_prompt_id,omitempty"`
 	ParentID        string `json:"parent_id,omitempty"`
+	// RootID is the subagent at the top of the tree of a nested one, and
+	// SpawnerPromptID the turn of its parent; the session and the prompt above are
+	// those of the top.
+	RootID          string `json:"root_id,omitempty"`
+	SpawnerPromptID string `json:"spawner_prompt_id,omitempty"`
 	ResumedFrom     string `json:"resumed_from,omitempty"`
 	// ContextSource is "new" or "resumed".
 	ContextSource string            `json:"context_source"`
@@ -318,6 +342,10 @@ type Snapshot struct {
 	Changes  *Changes  `json:"changes,omitempty"`
 	// Agent is what an agent CLI said of its run, at the end of an agent.
 	Agent *AgentResult `json:"agent,omitempty"`
+	// Usage is what it used of models itself, TreeUsage that and what all below it
+	// used, each run once. Set at the end; while it runs see Progress.
+	Usage     *Usage `json:"usage,omitempty"`
+	TreeUsage *Usage `json:"tree_usage,omitempty"`
 
 	Sandbox  *SandboxReport `json:"sandbox,omitempty"`
 	Process  *Process       `json:"process,omitempty"`

@@ -32,6 +32,7 @@ const (
 	MaxEnv         = 256       // variables of one spawn
 	MaxAddDirs     = 64        // further writable directories of one spawn
 	MaxDeny        = 64        // further entries to deny of one spawn
+	MaxMaySpawn    = 64        // types that one subagent may spawn by name
 	MaxArgv        = 4096      // arguments of one command
 	MaxArgvBytes   = 256 << 10 // all arguments of one command
 	MaxPathBytes   = 4095      // one path

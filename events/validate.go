@@ -156,6 +156,7 @@ func (s Spawn) Validate() *Error {
 			f.add(CodeInvalidRequest, "deny[%d] is empty or not a path", i)
 		}
 	}
+	s.validateMaySpawn(&f)
 	f.millis("await_budget_ms", s.AwaitBudgetMS, MaxDurationMS)
 	f.millis("max_runtime_ms", s.MaxRuntimeMS, MaxDurationMS)
 	f.millis("idle_timeout_ms", s.IdleTimeoutMS, MaxDurationMS)
@@ -182,6 +183,18 @@ func (s Spawn) validateCommand(f *faults) {
 	}
 	if len(s.Command) > 0 && s.Command[0] == "" {
 		f.add(CodeMissingCommand, "command[0] is empty")
+	}
+}
+
+func (s Spawn) validateMaySpawn(f *faults) {
+	if len(s.MaySpawn) > MaxMaySpawn {
+		f.add(CodeTooLarge, "may_spawn has %d entries, the limit is %d", len(s.MaySpawn), MaxMaySpawn)
+	}
+	for i, t := range s.MaySpawn {
+		f.word(fmt.Sprintf("may_spawn[%d]", i), t)
+		if t == "" || t[0] == '-' || strings.Contains(t, ",") {
+			f.add(CodeInvalidRequest, "may_spawn[%d] %q is no type", i, clip(t))
+		}
 	}
 }
 

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"sync"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -27,8 +26,11 @@ type Options struct {
 	Secret []byte
 	// Upstreams are the model APIs that may be reached.
 	Upstreams []Upstream
-	// MaxTokens bounds what one subagent may use; 0: no bound.
-	MaxTokens int64
+	// MaxTokens bounds what one subagent may use, MaxTreeTokens what the subagents of
+	// one tree may use together, MaxPromptTokens those of one prompt; 0: no bound.
+	MaxTokens, MaxTreeTokens, MaxPromptTokens int64
+	// Lineage says where a subagent stands. Nil: each is alone.
+	Lineage func(id string) (Lineage, error)
 	// Patience bounds how long one request is tried. 0: 10 minutes.
 	Patience time.Duration
 	// Ledger keeps what was used. Nil: only memory does.
@@ -59,13 +61,12 @@ type Gateway struct {
 	sub     *nats.Subscription
 	served  chan struct{}
 
-	mu    sync.Mutex
-	spent map[string]events.Usage // by subagent, guarded by mu
+	accounts *accounts
 }
 
 // Start serves until Close.
 func Start(o Options) (*Gateway, error) {
-	g := &Gateway{opts: o, log: o.Log, carrier: newCarrier(o.Bus), holds: make(map[string]*hold), served: make(chan struct{}), spent: make(map[string]events.Usage)}
+	g := &Gateway{opts: o, log: o.Log, carrier: newCarrier(o.Bus), holds: make(map[string]*hold), served: make(chan struct{}), accounts: newAccounts(o.MaxPromptTokens > 0)}
 	if g.log == nil {
 		g.log = zap.NewNop()
 	}
@@ -143,41 +144,37 @@ func Credential(secret []byte, id string, run int) string {
 // used.
 func (g *Gateway) Forget(id string) events.Usage {
 	g.carrier.cut(id)
-	used := g.used(id)
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	delete(g.spent, id)
+	used, known := g.accounts.known(id)
+	if !known {
+		used = g.recorded(id)
+	}
+	g.accounts.close(id)
 	return used
 }
 
-// used is what a subagent has used so far, what an earlier process counted
-// included.
-func (g *Gateway) used(id string) events.Usage {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if u, ok := g.spent[id]; ok {
-		return u
+// recorded is what the ledger has of a subagent.
+func (g *Gateway) recorded(id string) (sum events.Usage) {
+	if g.opts.Ledger == nil {
+		return sum
 	}
-	var u events.Usage
-	if g.opts.Ledger != nil {
-		calls, err := g.opts.Ledger.Calls(id)
-		if err != nil {
-			g.log.Warn("what was used before cannot be read", zap.String("id", id), zap.Error(err))
-		}
-		for _, c := range calls {
-			u = u.Add(c.Usage)
-		}
+	calls, err := g.opts.Ledger.Calls(id)
+	if err != nil {
+		g.log.Warn("what was used before cannot be read", zap.String("id", id), zap.Error(err))
 	}
-	g.spent[id] = u
-	return u
+	for _, c := range calls {
+		sum = sum.Add(c.Usage)
+	}
+	return sum
 }
 
 // count adds a call.
 func (g *Gateway) count(id string, c Call) {
-	g.used(id)
-	g.mu.Lock()
-	g.spent[id] = g.spent[id].Add(c.Usage)
-	g.mu.Unlock()
+	if !g.accounts.count(id, c.Usage) && g.opts.Lineage != nil {
+		// Its subagent has ended meanwhile.
+		if l, err := g.opts.Lineage(id); err == nil {
+			g.accounts.countLate(l, c.Usage)
+		}
+	}
 	if g.opts.Ledger == nil {
 		return
 	}

@@ -52,8 +52,12 @@ func (g *Gateway) handle(w http.ResponseWriter, r *http.Request) {
 		x.refuse(http.StatusUnauthorized, "authentication_error", err.Error())
 		return
 	}
-	if used := g.used(x.child).Total(); g.opts.MaxTokens > 0 && used >= g.opts.MaxTokens {
-		x.refuse(http.StatusBadRequest, "invalid_request_error", fmt.Sprintf("the budget of %d tokens is used up: %d", g.opts.MaxTokens, used))
+	if err := g.enter(x.child); err != nil {
+		x.refuse(http.StatusServiceUnavailable, "overloaded_error", err.Error())
+		return
+	}
+	if over := g.spent(x.child); over != "" {
+		x.refuse(http.StatusBadRequest, "invalid_request_error", over)
 		return
 	}
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxRequest))

@@ -61,6 +61,7 @@ type subagent struct {
 	Description    string              `json:"description,omitempty"`
 	Type           string              `json:"subagent_type"`
 	ParentPromptID string              `json:"parent_prompt_id,omitempty"`
+	ParentID       string              `json:"parent_id,omitempty" jsonschema:"of a nested one: the subagent that spawned it"`
 	CommandLine    string              `json:"command_line,omitempty"`
 	State          events.State        `json:"state"`
 	Status         events.Status       `json:"status"`
@@ -82,6 +83,7 @@ type subagent struct {
 	SandboxHint    *events.SandboxHint `json:"sandbox_hint,omitempty" jsonschema:"the failure looks like a denial of the sandbox"`
 	Quarantined    []string            `json:"quarantined,omitempty"`
 	Agent          *events.AgentResult `json:"agent,omitempty" jsonschema:"of an agent: why it stopped, its usage and cost, and what it was denied"`
+	TreeTokens     int64               `json:"tree_tokens,omitzero" jsonschema:"model tokens of it and all that is nested in it, each run once"`
 }
 
 // result makes the answer that fits.
@@ -130,7 +132,7 @@ func (a *answer) result() (*sdk.CallToolResult, error) {
 func view(s events.Snapshot, n int) subagent {
 	v := subagent{
 		ID: s.SubagentID, Name: s.Name, Description: middle(clean(s.Description), maxShortText), Type: s.SubagentType,
-		ParentPromptID: s.ParentPromptID, CommandLine: middle(clean(s.CommandLine), maxShortText), State: s.State, Status: s.Status,
+		ParentPromptID: promptOf(s), ParentID: s.ParentID, CommandLine: middle(clean(s.CommandLine), maxShortText), State: s.State, Status: s.Status,
 		Success: s.Success, Reason: s.Reason, ExitCode: s.ExitCode, Signal: s.Signal, ElapsedMS: s.ElapsedMS,
 	}
 	if s.Error != nil {
@@ -143,6 +145,9 @@ func view(s events.Snapshot, n int) subagent {
 	}
 	if p := s.Progress; p != nil && !s.Status.Terminal() {
 		v.LastLine = clean(p.LastLine)
+	}
+	if u := s.TreeUsage; u != nil {
+		v.TreeTokens = u.Total()
 	}
 	if s.Status.Terminal() {
 		v.DedupeID = events.DedupeID(s.SubagentID, s.Run)
@@ -163,6 +168,14 @@ func view(s events.Snapshot, n int) subagent {
 	v.StderrTail = tail(clean(s.StderrTail), min(n/4, events.MaxStderrTail))
 	v.cut(s.Output, n-len(v.StderrTail))
 	return v
+}
+
+// promptOf is the turn that asked for it, as who asked called it.
+func promptOf(s events.Snapshot) string {
+	if s.ParentID != "" {
+		return s.SpawnerPromptID
+	}
+	return s.ParentPromptID
 }
 
 // cut takes at most n bytes of an output: a quarter from its beginning, the rest

@@ -10,9 +10,11 @@ import (
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/otel/trace"
 
 	"github.com/hayward-dev/hayward/client"
 	"github.com/hayward-dev/hayward/events"
+	"github.com/hayward-dev/hayward/internal/tracecontext"
 )
 
 // No call outlasts its limit: it answers with what there is.
@@ -208,18 +210,26 @@ func TestProgress(t *testing.T) {
 	require.Empty(t, (<-done).StillRunning)
 }
 
-// A command finds the trace of the call in its environment.
+// The span of a call goes with the request of its spawn, and one that is none does
+// not.
 func TestTraceContextIsPassedOn(t *testing.T) {
-	b := newBench(t, "", nil)
 	const parent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
-	spawn := func(meta sdk.Meta) map[string]string {
-		r, err := b.cs.CallTool(b.ctx, &sdk.CallToolParams{Meta: meta, Name: "spawn_subagent", Arguments: map[string]any{"command": []string{"x"}, "run_in_background": true}})
-		require.NoError(t, err)
-		return b.coord.Agent(b.read(r).Subagents[0].ID).Spawn.Env
-	}
-	require.Equal(t, parent, spawn(sdk.Meta{"traceparent": parent, "tracestate": "a=b"})["TRACEPARENT"])
-	for _, bad := range []any{"", 3, "two\nlines", strings.Repeat("x", 600)} {
-		require.NotContains(t, spawn(sdk.Meta{"traceparent": bad}), "TRACEPARENT")
+	for _, c := range []struct {
+		meta  sdk.Meta
+		valid bool
+	}{
+		{sdk.Meta{"traceparent": parent, "tracestate": "a=b"}, true},
+		{sdk.Meta{"traceparent": ""}, false}, {sdk.Meta{"traceparent": 3}, false},
+		{sdk.Meta{"traceparent": "two\nlines"}, false}, {sdk.Meta{"traceparent": strings.Repeat("x", 600)}, false},
+	} {
+		k := &call{request: &sdk.CallToolRequest{Params: &sdk.CallToolParamsRaw{Meta: c.meta}}}
+		span := trace.SpanContextFromContext(k.traced(t.Context()))
+		require.Equal(t, c.valid, span.IsValid(), c.meta)
+		if c.valid {
+			got, state := tracecontext.Headers(span)
+			require.Equal(t, parent, got)
+			require.Equal(t, "a=b", state)
+		}
 	}
 }
 

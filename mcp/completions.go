@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/hayward-dev/hayward/client"
 	"github.com/hayward-dev/hayward/events"
@@ -59,7 +60,9 @@ func (k *call) completions(a completionsArguments) (*answer, error) {
 			return nil, err
 		}
 		for _, s := range live.Value.Subagents {
-			out.body.StillRunning = append(out.body.StillRunning, s.SubagentID)
+			if s.ParentID == k.c.Inside() {
+				out.body.StillRunning = append(out.body.StillRunning, s.SubagentID)
+			}
 		}
 		out.lines = []string{"Nothing has ended that you have not read."}
 		if len(out.body.StillRunning) > 0 {
@@ -113,21 +116,61 @@ func (k *call) unread(most int, waitMS *int64, mayWait bool) (list []events.Snap
 	ctx, cancel := context.WithTimeout(k.wait, k.left(waitMS))
 	defer cancel()
 	// What ends from here on is seen; what ended before it, by the next question.
-	feed, err := k.c.Feed(ctx, client.FeedFilter{Session: k.o.Session})
+	next, stopWatching, err := k.watch(ctx)
 	if err != nil {
 		return nil, false, k.unlessOver(ctx, err)
 	}
-	defer func() { _ = feed.Close() }() // its error is that of the connection, which calls report
+	defer stopWatching()
 	stop := k.progress("waiting for an end", func() []string { return nil })
 	defer stop()
 	for {
 		if list, more, err = ask(); err != nil || len(list) > 0 {
 			return list, more, err
 		}
-		if err := nextEnd(ctx, feed); err != nil {
+		if err := next(); err != nil {
 			return nil, false, k.unlessOver(ctx, err)
 		}
 	}
+}
+
+// watch returns what waits for the next end. Inside a subagent there is no feed: it
+// waits for what lives then.
+func (k *call) watch(ctx context.Context) (next func() error, stop func(), err error) {
+	if k.c.Inside() != "" {
+		return func() error { return k.anyEnd(ctx) }, func() {}, nil
+	}
+	feed, err := k.c.Feed(ctx, client.FeedFilter{Session: k.o.Session})
+	if err != nil {
+		return nil, nil, err
+	}
+	// The error of its close is that of the connection, which calls report.
+	return func() error { return nextEnd(ctx, feed) }, func() { _ = feed.Close() }, nil
+}
+
+// anyPause is how often it is looked for what lives when there is nothing.
+const anyPause = time.Second
+
+// anyEnd waits until one of those has ended that live now; of those that ended before
+// that, the next question tells.
+func (k *call) anyEnd(ctx context.Context) error {
+	live, err := k.c.ListActive(ctx, events.ListActive{ParentSessionID: k.o.Session, Max: events.MaxQueryIDs})
+	if err != nil {
+		return err
+	}
+	ids := make([]string, 0, len(live.Value.Subagents))
+	for _, s := range live.Value.Subagents {
+		ids = append(ids, s.SubagentID)
+	}
+	if len(ids) == 0 {
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-time.After(anyPause):
+			return nil
+		}
+	}
+	_, err = k.c.Wait(ctx, events.Query{ParentSessionID: k.o.Session, IDs: ids, Mode: events.QueryAny}, 0)
+	return err
 }
 
 // unlessOver is err, or nil when it is that of a wait that is over.
@@ -223,9 +266,11 @@ func (k *call) outstanding(a outstandingArguments) (*answer, error) {
 			return nil, err
 		}
 		for _, s := range live.Subagents {
-			if s.Background {
+			switch {
+			case s.ParentID != k.c.Inside(): // nested: its spawner sees to it
+			case s.Background:
 				o.BackgroundLive = true
-			} else {
+			default:
 				o.LiveIDs = append(o.LiveIDs, s.SubagentID)
 			}
 		}

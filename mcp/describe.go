@@ -16,7 +16,16 @@ func (s *Server) instructions() string {
 	return fmt.Sprintf(`Hayward runs subagents: sandboxed child processes that work in parallel to you.
 Start several with spawn_subagent and run_in_background, go on with your own work, and collect what has ended with read_completions (wait_ms waits for the next end), or query_subagents for particular ones. No call takes over %v: what is not ready by then is in still_running; call again.
 Results are kept until you have read them, also over a restart. A failed subagent is a result, not an error of the tool; errors have a code and say what to do.
-Subagents go on when you stop waiting: cancel_subagents ends them with all their processes. Pass one parent_prompt_id per turn to cancel or check a turn as a whole.`, s.o.CallLimit)
+Subagents go on when you stop waiting: cancel_subagents ends them with all their processes. Pass one parent_prompt_id per turn to cancel or check a turn as a whole.`, s.o.CallLimit) + s.aboutNesting()
+}
+
+// aboutNesting tells an agent that is a subagent itself what that means.
+func (s *Server) aboutNesting() string {
+	if !s.o.Inside {
+		return ""
+	}
+	return `
+You are a subagent yourself. What you spawn has no more rights than you, works in your directory, counts against your budget and limits, and ends when you end: collect its results before you finish.`
 }
 
 func (s *Server) aboutSpawn() string {
@@ -26,8 +35,17 @@ func (s *Server) aboutSpawn() string {
 	b.WriteString(s.limits())
 	fmt.Fprintf(&b, "Sandbox: %s unless named; may be named: %s. Working directory: %s or below.\n",
 		s.o.Sandbox, strings.Join(s.o.Sandboxes, ", "), s.o.Dir)
-	b.WriteString("Types:\n- command: runs command; prompt goes to its stdin. Costs a process, no model tokens.\n")
+	if s.o.Inside {
+		b.WriteString("You are a subagent yourself: what you spawn has no more rights than you, and ends when you end. At a limit it is refused.\n")
+	}
+	b.WriteString("Types:\n")
+	if s.maySpawn(agents.TypeCommand) {
+		b.WriteString("- command: runs command; prompt goes to its stdin. Costs a process, no model tokens.\n")
+	}
 	for i, d := range s.o.Types {
+		if !s.maySpawn(d.Name) {
+			continue
+		}
 		line := "- " + aboutType(d) + "\n"
 		more := fmt.Sprintf("- and %d more, which the user can list with: hayward agents\n", len(s.o.Types)-i)
 		if b.Len()+len(line)+len(more) > maxDescription {
@@ -38,6 +56,9 @@ func (s *Server) aboutSpawn() string {
 	}
 	return head(strings.TrimSuffix(b.String(), "\n"), maxDescription)
 }
+
+// maySpawn reports whether a spawn of the type can be accepted.
+func (s *Server) maySpawn(typ string) bool { return !s.o.Inside || s.o.MaySpawn.Allows(typ) }
 
 // aboutType is a type with what a run of it costs.
 func aboutType(d agents.Definition) string {

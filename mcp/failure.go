@@ -22,6 +22,8 @@ var remedies = map[events.Code]string{
 	events.CodeBusy:            "try again in a few seconds",
 	events.CodeLimit:           "wait until one has ended (query_subagents with mode any), then try again",
 	events.CodeShuttingDown:    "try again in a few seconds",
+	events.CodeDepthExceeded:   "do the work yourself: subagents may not be nested deeper",
+	events.CodeSpawnNotAllowed: "name a type that the description of spawn_subagent lists, or do the work yourself",
 	events.CodeUnreachable:     "tell the user; what was accepted is kept and goes on",
 	events.CodeTimeout:         "call list_subagents to see what there is",
 	events.CodeForbidden:       "tell the user",

@@ -46,6 +46,10 @@ type Options struct {
 	// be named.
 	Sandbox   string
 	Sandboxes []string
+	// Inside: the server runs in a subagent, and spawns in its name. MaySpawn are the
+	// types that it may spawn then.
+	Inside   bool
+	MaySpawn *events.Spawns
 	// Types are the agent types, Limits the limits and deadlines in force by the
 	// names that status has for them: both are told to the model.
 	Types  []agents.Definition

@@ -1,12 +1,16 @@
 package mcp
 
 import (
+	"context"
 	"fmt"
 	"path/filepath"
 	"slices"
 	"strings"
 
+	"go.opentelemetry.io/otel/trace"
+
 	"github.com/hayward-dev/hayward/events"
+	"github.com/hayward-dev/hayward/internal/tracecontext"
 )
 
 // spawnArguments are what a model may ask for. What would widen the rights of a
@@ -73,7 +77,7 @@ func (k *call) spawn(a spawnArguments) (*answer, error) {
 		request.AwaitBudgetMS = &budget
 		stop = k.progress("starting", func() []string { return []string{request.ID} })
 	}
-	reply, err := k.c.Spawn(k.wait, request)
+	reply, err := k.c.Spawn(k.traced(k.wait), request)
 	stop()
 	snapshot := reply.Value.Snapshot
 	if k.gone(err) {
@@ -111,7 +115,7 @@ func (k *call) known(id string) (s events.Snapshot, ok bool, err error) {
 }
 
 func (k *call) spawnRequest(a spawnArguments) (events.Spawn, *events.Error) {
-	s := events.Spawn{Env: k.trace()}
+	s := events.Spawn{}
 	k.o.Prepare(&s)
 	s.ParentSessionID, s.ID, s.AddDirs = k.o.Session, events.NewID(), k.o.AddDirs
 	s.SubagentType, s.Command, s.Prompt, s.ParentPromptID = a.Type, a.Command, a.Prompt, a.ParentPromptID
@@ -178,19 +182,21 @@ func (k *call) cwd(asked string) (string, *events.Error) {
 		WithRemedy("choose a directory below it; the user allows others with hayward mcp --add-dir")
 }
 
-// trace is the trace context of the call as variables, which is how a command
-// gets it.
-func (k *call) trace() map[string]string {
-	env := make(map[string]string)
-	for key, variable := range map[string]string{"traceparent": "TRACEPARENT", "tracestate": "TRACESTATE"} {
-		if v, ok := k.request.Params.Meta[key].(string); ok && v != "" && len(v) <= maxTrace && !strings.ContainsFunc(v, notHeader) {
-			env[variable] = v
+// traced carries the span of the call, if its client is in one: the subagent is a
+// part of it, and its command finds itself in TRACEPARENT.
+func (k *call) traced(ctx context.Context) context.Context {
+	member := func(key string) string {
+		v, _ := k.request.Params.Meta[key].(string)
+		if len(v) > maxTrace || strings.ContainsFunc(v, notHeader) {
+			return ""
 		}
+		return v
 	}
-	if env["TRACEPARENT"] == "" {
-		return nil
+	span := tracecontext.Parse(member(events.HeaderTraceParent), member(events.HeaderTraceState))
+	if !span.IsValid() {
+		return ctx
 	}
-	return env
+	return trace.ContextWithRemoteSpanContext(ctx, span)
 }
 
 // maxTrace bounds a member of a trace context: W3C Trace Context asks for 512

@@ -166,11 +166,8 @@ func classify(err error) answer {
 		return held
 	case events.CodeTimeout, events.CodeUnreachable, events.CodeShuttingDown:
 		return unknown
-	case events.CodeLimit:
-		// A full queue empties; a depth that is too great stays.
-		if e.Details["limit"] != "depth" {
-			return held
-		}
+	case events.CodeLimit: // what is full empties
+		return held
 	}
 	return refused
 }

@@ -151,7 +151,7 @@ func TestRefusals(t *testing.T) {
 		f := newFake(map[string]behavior{
 			"start":   refuse(events.CodeCommandNotFound, events.LayerGate),
 			"sandbox": refuse(events.CodeSandboxUnavailable, events.LayerSandbox),
-			"depth":   {refusals: []error{events.Errorf(events.CodeLimit, events.LayerGate, "no").WithDetail("limit", "depth")}},
+			"depth":   refuse(events.CodeDepthExceeded, events.LayerGate),
 			"gone":    refuse(events.CodePromptCancelled, events.LayerGate),
 		})
 		s, err := parse(t, entries("start", "sandbox", "depth", "gone", "fine")).Run(t.Context(), f, Options{})

@@ -101,7 +101,7 @@ func (res *Result) fillError(err error) {
 	switch {
 	case res.Error.Code == events.CodePromptCancelled:
 		res.Status, res.Reason = StateCancelled, events.ReasonPrompt
-	case res.Error.Code == events.CodeLimit:
+	case res.Error.Code == events.CodeLimit, res.Error.Code == events.CodeDepthExceeded:
 		res.Status, res.Reason = StateFailed, events.ReasonLimit
 	case res.Error.Layer == events.LayerSandbox:
 		res.Status, res.Reason = StateFailed, events.ReasonSandbox

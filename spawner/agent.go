@@ -1,10 +1,9 @@
 package spawner
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"maps"
+	"slices"
 	"strings"
 
 	"github.com/hayward-dev/hayward/adapter"
@@ -204,7 +203,7 @@ func specOf(d *agents.Definition, rt agents.Runtime) (*events.AgentSpec, *events
 		SystemPrompt: rt.Prompt, Instructions: rt.Instructions, InitialPrompt: d.InitialPrompt,
 		Model: rt.Model.Value, Effort: rt.Effort.Value,
 		CapabilityMode: string(rt.CapabilityMode.Value), PermissionMode: string(rt.PermissionMode.Value), MaxTurns: rt.MaxTurns.Value,
-		Tools: d.Tools, DisallowedTools: d.DisallowedTools,
+		Tools: d.Tools, DisallowedTools: d.DisallowedTools, Spawns: spawnsOf(d),
 		Origins: map[string]string{
 			"model": rt.Model.From, "effort": rt.Effort.From, "capability_mode": rt.CapabilityMode.From,
 			"permission_mode": rt.PermissionMode.From, "max_turns": rt.MaxTurns.From, "isolation": rt.Isolation.From, "sandbox": rt.Sandbox.From,
@@ -226,13 +225,20 @@ func specOf(d *agents.Definition, rt agents.Runtime) (*events.AgentSpec, *events
 		}
 		spec.MCPServers = append(spec.MCPServers, m)
 	}
-	b, err := events.MarshalRecord(spec)
-	if err != nil {
-		return nil, events.Errorf(events.CodeInternal, events.LayerCoordinator, "spawn: %w", err)
+	return spec, rehash(spec)
+}
+
+// spawnsOf is what a definition lets its subagents spawn. An open list does not mean
+// the type itself: that has to be named.
+func spawnsOf(d *agents.Definition) *events.Spawns {
+	s := d.Spawns()
+	switch {
+	case s.Blocked, d.Runner == events.RunnerCommand && d.Tools == nil:
+		return nil
+	case s.Any:
+		return &events.Spawns{Any: true, Except: append(slices.Clone(s.Except), d.Name)}
 	}
-	sum := sha256.Sum256(b)
-	spec.Hash = hex.EncodeToString(sum[:])
-	return spec, nil
+	return &events.Spawns{Types: s.Types}
 }
 
 // task is what the agent is told: the persona's instructions, the definition's

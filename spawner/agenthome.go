@@ -81,6 +81,14 @@ func (c *child) setUpAgent() *events.Error {
 			r.MCPServers = append(r.MCPServers, adapter.MCPServer{Name: m.Name, Config: []byte(m.Config)})
 		}
 	}
+	own, err := c.ownServer()
+	if err != nil {
+		return err
+	}
+	if own != nil {
+		r.MCPServers = append(r.MCPServers, adapter.MCPServer{Name: own.Name, Config: []byte(own.Config)})
+		r.Tools = withServer(r.Tools)
+	}
 	setup, err := adapter.New(r)
 	if err != nil {
 		return err

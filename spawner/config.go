@@ -72,6 +72,16 @@ type Config struct {
 	// ModelCredential is what the agent of a run presents to the gateway.
 	ModelCredential func(id string, run int) string
 
+	// Exited tells that no process of a child that may spawn is left, and waits until
+	// nothing that it spawned lives; left is what does at the deadline. Nil: nobody
+	// spawns from inside.
+	Exited func(ctx context.Context, id string, run int) (left int, err error)
+	// Program is the path of hayward, for agents that may spawn. Empty: they get no
+	// tools for that.
+	Program string
+	// ModelUsage is what a child used of the gateway, at its end. Nil: nothing.
+	ModelUsage func(id string) events.Usage
+
 	Credentials Credentials
 	Controller  Controller
 	Observer    Observer

@@ -32,7 +32,8 @@ func (c *child) environment() []string {
 		}
 	}
 	c.agentEnvironment(env)
-	env["HAYWARD_SUBAGENT_ID"] = c.spec.ID
+	env[events.VariableSubagent] = c.spec.ID
+	c.doorEnvironment(env)
 	env["HAYWARD_SANDBOX_PROFILE"] = c.plan.Profile().Name()
 	env["HAYWARD_SANDBOX_NETWORK"] = string(c.plan.Network)
 	if t := c.spec.Trace; t != nil && env["TRACEPARENT"] == "" {
@@ -79,6 +80,7 @@ func (c *child) childSpec(prompt string) events.ChildSpec {
 		HeartbeatMS:   c.s.cfg.Deadlines.Heartbeat.Milliseconds(),
 		Profile:       c.plan.Profile().Name(),
 		Enforced:      c.plan.Profile().Enforced(),
+		Door:          c.door(),
 	}
 	c.asAgent(&spec)
 	return spec

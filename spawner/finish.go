@@ -20,6 +20,7 @@ func (c *child) finish() {
 	crashpoint.Hit(crashpoint.ChildGone)
 	c.endTree()
 	c.awaitDrained()
+	c.endNested()
 	known := c.evidence()
 	if known.report != nil && known.report.Exit != nil {
 		c.tellAdoptedStarted() // it ran, or it would have no exit
@@ -31,6 +32,7 @@ func (c *child) finish() {
 	end.Quarantined = c.quarantine()
 	c.giveBack()
 	end.Output = c.output(known.report)
+	end.Usage = c.usage(end.Agent)
 	crashpoint.Hit(crashpoint.ResultRead)
 	if !c.endSpace(&end) {
 		c.letGo()
@@ -39,6 +41,23 @@ func (c *child) finish() {
 	c.unwind()
 	crashpoint.Hit(crashpoint.EndTold)
 	c.tellEnded(end)
+}
+
+// usage is what the run used of models: what the gateway counted, or what the agent
+// says where it reached its model by itself.
+func (c *child) usage(said *events.AgentResult) *events.Usage {
+	var used events.Usage
+	metered := c.runsAgent() && c.spec.Agent.Access == events.AccessGateway
+	if c.s.cfg.ModelUsage != nil && (metered || c.spec.Spawns != nil) {
+		used = c.s.cfg.ModelUsage(c.spec.ID) // nothing of a command, whose sums end here too
+	}
+	if !metered && said != nil {
+		used = said.Usage
+	}
+	if used == (events.Usage{}) {
+		return nil
+	}
+	return &used
 }
 
 // output reads what the run put out. An agent's is its answer.

@@ -92,12 +92,22 @@ func (c *child) prepare() *events.Error {
 		Loopback:    c.runsAgent() && c.spec.Agent.Access == events.AccessGateway,
 	}
 	c.confine(&confinement)
+	c.showProgram(&confinement)
+	if err := c.inherit(&confinement); err != nil {
+		return err
+	}
 	plan, planErr := sandbox.Compile(confinement, c.s.cfg.Support)
 	if planErr != nil {
 		return planErr
 	}
 	c.plan = plan
 	c.onUndo(func() { plan.Close() })
+	if err := c.inherited(confinement); err != nil {
+		return err
+	}
+	if err := c.bequeath(); err != nil {
+		return err
+	}
 	if err := c.setUpAgent(); err != nil {
 		return err
 	}

@@ -38,11 +38,11 @@ func (a *app) connect(ctx context.Context) (*connection, error) {
 	}
 	o := a.clientOptions(p)
 	inside := a.inside()
-	if inside == "" { // a daemon that is started in there would end with the subagent
+	if o.Inside == "" && inside == "" { // a daemon that is started in there would end with the subagent
 		o.Revive = func(ctx context.Context) error { return a.startDaemon(ctx, p) }
 	}
 	c, err := client.Connect(ctx, o)
-	if err != nil && inside != "" {
+	if err != nil && inside != "" && o.Inside == "" {
 		return nil, insideError(inside, err)
 	}
 	if err != nil {
@@ -66,10 +66,14 @@ func (a *app) connectIfRunning(ctx context.Context) (*connection, error) {
 }
 
 func (a *app) clientOptions(p paths.Paths) client.Options {
-	return client.Options{
+	o := client.Options{
 		Socket: p.ClientSocket(), TokenFile: p.ClientToken(), Environ: a.environ,
 		Name: fmt.Sprintf("hayward-cli-%d", os.Getpid()),
 	}
+	if id, socket := client.Inside(a.getenv); id != "" {
+		o.Inside, o.Socket = id, socket
+	}
+	return o
 }
 
 // connectInProcess runs a daemon of its own in this process, with a state that

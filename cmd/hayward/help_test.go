@@ -132,7 +132,7 @@ func TestInsideASubagent(t *testing.T) {
 	for _, args := range [][]string{{"spawn", "--", "echo"}, {"ps"}} {
 		r := b.run(args...)
 		require.Equal(t, 125, r.code)
-		require.Contains(t, r.stderr, "this runs inside subagent "+id+", whose sandbox hides the coordinator")
+		require.Contains(t, r.stderr, "this runs inside subagent "+id+", which may not spawn and cannot look at others")
 		require.Contains(t, r.stderr, "set HAYWARD_STATE_DIR")
 	}
 	require.NoDirExists(t, filepath.Join(b.dir, ".local"), "no daemon is started in there")

@@ -63,6 +63,11 @@ func (a *app) showInspect(r events.InspectReply) error {
 	d.add("session", "%s", s.ParentSessionID)
 	d.add("prompt", "%s", s.ParentPromptID)
 	d.add("parent", "%s", s.ParentID)
+	d.add("tree of", "%s", s.RootID)
+	d.add("parent's prompt", "%s", s.SpawnerPromptID)
+	if r.Spec != nil {
+		d.add("may spawn", "%s", r.Spec.Spawns)
+	}
 	d.add("context", "%s %s", s.ContextSource, s.ResumedFrom)
 	for _, k := range slices.Sorted(maps.Keys(s.Labels)) {
 		d.add("label", "%s=%s", k, s.Labels[k])
@@ -104,6 +109,7 @@ func (a *app) showInspect(r events.InspectReply) error {
 		d.add("hint", "%s", s.SandboxHint)
 	}
 	d.agent(s.Agent)
+	d.tokens(s)
 	d.sandbox(s.Sandbox)
 	d.add("directory", "%s", r.Dir)
 	return a.write([]byte(d.b.String()))

@@ -159,6 +159,15 @@ func (a *app) mcpOptions(ctx context.Context, f mcpFlags) (mcp.Options, error) {
 			o.Types = append(o.Types, d)
 		}
 	}
+	if id, _ := client.Inside(a.getenv); id != "" {
+		o.Inside, o.MaySpawn = true, events.ParseSpawns(a.getenv(events.VariableMaySpawn))
+		// What is spawned in here has this profile or a narrower one, whatever it is.
+		if !a.settings.Value(config.SandboxProfile).IsSet() {
+			o.Sandbox = a.getenv("HAYWARD_SANDBOX_PROFILE")
+			o.Sandboxes = slices.DeleteFunc(append([]string{o.Sandbox}, o.Sandboxes[1:]...), func(p string) bool { return p == "" })
+		}
+		return o, nil
+	}
 	o.Limits = a.mcpLimits(ctx)
 	return o, nil
 }

@@ -175,6 +175,7 @@ func (a *app) daemonOptions() daemon.Options {
 		Settle:     enforcePins(c),
 
 		AgentRunner: c.String(config.AgentRunner), MaxTokens: int64(c.Int(config.GatewayMaxTokens)), Getenv: a.getenv,
+		MaxTreeTokens: int64(c.Int(config.GatewayMaxTreeTokens)), MaxPromptTokens: int64(c.Int(config.GatewayMaxPromptTokens)),
 		Upstreams: []gateway.Upstream{
 			{
 				Name: "anthropic", Base: c.String(config.AnthropicURL), KeyFile: c.String(config.AnthropicKeyFile),

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/hayward-dev/hayward/client"
 	"github.com/hayward-dev/hayward/config"
 	"github.com/hayward-dev/hayward/events"
 )
@@ -45,6 +46,7 @@ type spawnFlags struct {
 	persona     string
 	capability  string
 	raw         bool
+	maySpawn    []string
 	prompt      string
 	description string
 	detach      bool
@@ -83,6 +85,7 @@ func (a *app) spawnCommand() *cobra.Command {
 	flags.StringVar(&f.model, "model", "", "model of an agent, in place of its definition's")
 	flags.StringVar(&f.persona, "persona", "", "persona of an agent")
 	flags.StringVar(&f.capability, "capability-mode", "", "what an agent may do: read-only, read-write, execute or all")
+	flags.StringArrayVar(&f.maySpawn, "may-spawn", nil, "`TYPE` that it may spawn itself, or * for any (repeatable; an agent: within its definition)")
 	flags.BoolVar(&f.raw, "raw", false, "run claude or codex as any other command")
 	flags.StringVar(&f.prompt, "prompt", "", "prompt: `TEXT`, @FILE, or - for stdin; a command reads it on stdin")
 	flags.StringVar(&f.description, "description", "", "what it is for, in a few words")
@@ -130,6 +133,9 @@ func (a *app) spawn(ctx context.Context, cmd *cobra.Command, f spawnFlags, comma
 		defer stop()
 		return wrapVerb(ctx, a.spawnDetached(ctx, cmd, request))
 	}
+	if id, _ := client.Inside(a.getenv); id != "" && !f.noDaemon {
+		return a.spawnInside(ctx, cmd, request)
+	}
 	return a.spawnForeground(ctx, cmd, f, request)
 }
 
@@ -157,7 +163,7 @@ func (a *app) spawnRequest(f spawnFlags, command []string) (events.Spawn, error)
 	s := events.Spawn{
 		ParentSessionID: a.session(f.session), ID: f.id, Name: f.name, Description: f.description,
 		SubagentType: f.kind, Command: command, ParentPromptID: f.parent, Reopen: f.reopen, Deny: f.deny,
-		Model: f.model, Persona: f.persona, CapabilityMode: f.capability, Raw: f.raw,
+		Model: f.model, Persona: f.persona, CapabilityMode: f.capability, Raw: f.raw, MaySpawn: f.maySpawn,
 	}
 	if len(command) == 0 && f.kind == "" {
 		return s, events.Errorf(events.CodeMissingCommand, events.LayerGate, "there is no command").

@@ -53,7 +53,7 @@ func treeOf(all []events.Snapshot) *node {
 
 // treeTable draws the tree.
 func treeTable(all []events.Snapshot) *table {
-	t := &table{header: []string{"SUBAGENT", "STATUS", "EXIT", "ELAPSED", "SANDBOX", "COMMAND"}}
+	t := &table{header: []string{"SUBAGENT", "STATUS", "EXIT", "ELAPSED", "SANDBOX", "TOKENS", "COMMAND"}}
 	var draw func(n *node, indent string)
 	draw = func(n *node, indent string) {
 		for i, c := range n.children {
@@ -65,9 +65,9 @@ func treeTable(all []events.Snapshot) *table {
 				branch, below = "", ""
 			}
 			if s := c.of; s != nil {
-				t.add(indent+branch+c.label, shownStatus(*s), shownExit(*s), shownDuration(s.ElapsedMS), shownSandbox(*s), shownCommand(*s))
+				t.add(indent+branch+c.label, shownStatus(*s), shownExit(*s), shownDuration(s.ElapsedMS), shownSandbox(*s), shownTokens(*s), shownCommand(*s))
 			} else {
-				t.rows = append(t.rows, []string{indent + branch + oneLine(c.label), "", "", "", "", ""})
+				t.rows = append(t.rows, []string{indent + branch + oneLine(c.label), "", "", "", "", "", ""})
 			}
 			draw(c, indent+below)
 		}

@@ -13,6 +13,7 @@ import (
 	natsd "github.com/nats-io/nats-server/v2/server"
 
 	"github.com/hayward-dev/hayward/events"
+	"github.com/hayward-dev/hayward/internal/bus/socket"
 )
 
 const (
@@ -48,7 +49,9 @@ type access struct {
 // childConn are the open connections of one child.
 type childConn struct {
 	bridges map[*bridge]struct{}
-	gone    chan struct{} // closed when the last one was closed
+	// inside counts those of them that programs inside have.
+	inside int
+	gone   chan struct{} // closed when the last one was closed
 }
 
 func newAccess(internal string) *access {
@@ -116,6 +119,9 @@ func (a *access) refusedLate(line string) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	user = strings.TrimSuffix(user, `"`)
+	if id, inside := events.RPCUserID(user); inside {
+		user = id
+	}
 	_, live := a.granted[user]
 	return !live && slices.Contains(a.revoked, user)
 }
@@ -148,6 +154,9 @@ func (a *access) close(b *bridge) {
 		return
 	}
 	delete(c.bridges, b)
+	if b.inside {
+		c.inside--
+	}
 	if len(c.bridges) == 0 {
 		delete(a.children, b.child)
 		close(c.gone)
@@ -191,6 +200,11 @@ func (a *access) authenticate(cid uint64, tcp bool, user, token string) (*natsd.
 		}
 		return clientPermissions(), true
 	}
+	// What runs inside is let in by its supervisor, with the same token and for less.
+	id, inside := events.RPCUserID(user)
+	if inside {
+		user = id
+	}
 	// An unknown id is compared as well, so that the time tells nothing.
 	want, known := a.granted[user]
 	if !equal(sum, want) || !known || b.child != "" {
@@ -201,12 +215,17 @@ func (a *access) authenticate(cid uint64, tcp bool, user, token string) (*natsd.
 		conns = &childConn{bridges: make(map[*bridge]struct{}), gone: make(chan struct{})}
 		a.children[user] = conns
 	}
-	if len(conns.bridges) >= maxChildConns {
+	// Those inside take no place of the supervisor's.
+	if inside && conns.inside >= socket.MaxInside || !inside && len(conns.bridges)-conns.inside >= maxChildConns {
 		return nil, false
 	}
 	conns.bridges[b] = struct{}{}
-	b.child = user
+	b.child, b.inside = user, inside
 	b.authenticated()
+	if inside {
+		conns.inside++
+		return rpcPermissions(user), true
+	}
 	return childPermissions(user), true
 }
 
@@ -225,6 +244,19 @@ func childPermissions(id string) *natsd.Permissions {
 			Allow: []string{events.ChildPermission(id), events.ChildInbox(id) + ".>"},
 		},
 		Response: &natsd.ResponsePermission{MaxMsgs: 1, Expires: responseTime},
+	}
+}
+
+// rpcPermissions are the rights of what runs inside child id: the six events in its
+// name, what they need beside them, and an inbox.
+func rpcPermissions(id string) *natsd.Permissions {
+	publish := []string{events.RPCLogsSubject(id), events.RPCAckSubject(id, "*")}
+	for _, k := range events.Kinds {
+		publish = append(publish, events.RPCSubject(id, k))
+	}
+	return &natsd.Permissions{
+		Publish:   &natsd.SubjectPermission{Allow: publish},
+		Subscribe: &natsd.SubjectPermission{Allow: []string{events.RPCInbox(id) + ".>"}},
 	}
 }
 
@@ -276,5 +308,6 @@ func ReplyAllowed(principal, reply string) bool {
 		}
 		return false
 	}
-	return events.ValidID(principal) && strings.HasPrefix(reply, events.ChildInbox(principal)+".")
+	return events.ValidID(principal) &&
+		(strings.HasPrefix(reply, events.ChildInbox(principal)+".") || strings.HasPrefix(reply, events.RPCInbox(principal)+"."))
 }

@@ -299,3 +299,32 @@ func TestInterested(t *testing.T) {
 	require.NoError(t, p.Flush())
 	require.False(t, f.Interested(subject))
 }
+
+// What runs inside a child sends the child's requests and nothing else.
+func TestInsideRights(t *testing.T) {
+	f := start(t, nil)
+	a, _ := f.child(t)
+	b, _ := f.child(t)
+	p := f.inside(t, a)
+	list := []right{
+		{events.RPCAckSubject(a, "token"), true, false},
+		{events.RPCLogsSubject(a), true, false},
+		{events.RPCInbox(a) + ".x", false, true},
+		{events.RPCInbox(b) + ".x", false, false},
+		{events.ChildInbox(a) + ".x", false, false},
+		{events.ControlSubject(a), false, false},
+		{events.ModelSubject(a), false, false},
+		{events.FeedSubjects, false, false},
+		{events.AckPrefix + ".x", false, false},
+		{">", false, false},
+	}
+	for _, k := range events.Kinds {
+		list = append(list, right{events.RPCSubject(a, k), true, false}, right{events.RPCSubject(b, k), false, false}, right{events.RequestSubject(k), false, false})
+	}
+	for _, r := range []events.ChildReport{events.ChildItem, events.ChildResult, events.ChildHeartbeat, events.ChildStarted} {
+		list = append(list, right{events.ChildSubject(a, r), false, false})
+	}
+	checkRights(t, p, list)
+	require.True(t, ReplyAllowed(a, events.RPCInbox(a)+".x"))
+	require.False(t, ReplyAllowed(a, events.RPCInbox(b)+".x"))
+}

@@ -53,8 +53,10 @@ type bridge struct {
 	// authenticated tells the listener, once, that it counts no longer as in flight.
 	authenticated func()
 
-	// child is the id that it authenticated as. Guarded by access.mu.
-	child string
+	// child is the id that it authenticated as, inside tells that a program inside
+	// the child did. Guarded by access.mu.
+	child  string
+	inside bool
 
 	cut context.CancelFunc // ends the bridge from anywhere
 	// serving ends with the bridge, or before it when the server closed.

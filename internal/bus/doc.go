@@ -8,7 +8,8 @@
 // rights. A connection on a unix socket is bridged to an in-process connection
 // of the server by two goroutines; its socket decides who it may be:
 //
-//	children's socket  user <id> with the token of [Server.Grant]
+//	children's socket  user <id> with the token of [Server.Grant], or <id>/rpc
+//	                   with the same token: a program inside the child
 //	clients' socket    user "client" with the token of [Server.SetClientToken]
 //	TCP, if any        the same as the clients' socket
 //
@@ -19,7 +20,8 @@
 //
 // A child publishes and subscribes below its own subject, except that it cannot
 // publish on its control subject; it subscribes to its own inbox and answers
-// what it was asked. A client sends requests and reads the feed and the
+// what it was asked. A program inside it, whose log-in its supervisor writes, sends
+// the child's requests and receives their answers, and nothing else. A client sends requests and reads the feed and the
 // children's items. Neither reaches the records, and only a client reaches the
 // JetStream API: that of the feed, for reading. The server does not check reply
 // subjects, so whoever answers a request with a connection of ours must ask

@@ -95,6 +95,14 @@ func (f *fixture) dialChild(t *testing.T, id, token string, opts ...nats.Option)
 	return connect(t, filepath.Join(f.children(), SocketName), id, token, events.ChildInbox(id), opts...)
 }
 
+// inside connects as a program inside the child id.
+func (f *fixture) inside(t *testing.T, id string) *peer {
+	t.Helper()
+	p, err := connect(t, filepath.Join(f.children(), SocketName), events.RPCUser(id), "token of "+id, events.RPCInbox(id))
+	require.NoError(t, err)
+	return p
+}
+
 func (f *fixture) dialClient(t *testing.T, token string, opts ...nats.Option) (*peer, error) {
 	t.Helper()
 	return connect(t, f.client, ClientUser, token, events.ClientInboxPrefix, opts...)

@@ -32,7 +32,8 @@ func newCallers(interested func(string) bool, abandon func(coordinator.Responder
 
 // waitingCaller is a responder that is watched until it is answered.
 type waitingCaller struct {
-	responder
+	coordinator.Responder
+	subject string
 	callers *callers
 }
 
@@ -41,15 +42,18 @@ func (w *waitingCaller) Answer(a coordinator.Answer) {
 	w.callers.mu.Lock()
 	delete(w.callers.waiting, w)
 	w.callers.mu.Unlock()
-	w.responder.Answer(a)
+	w.Responder.Answer(a)
 }
 
 // watch returns the responder to be used for r.
-func (c *callers) watch(r responder) coordinator.Responder {
-	if r.subject == "" {
+func (c *callers) watch(r responder) coordinator.Responder { return c.watchAs(r.subject, r) }
+
+// watchAs is watch for a responder that answers on subject.
+func (c *callers) watchAs(subject string, r coordinator.Responder) coordinator.Responder {
+	if subject == "" {
 		return r // nobody to begin with
 	}
-	w := &waitingCaller{r, c}
+	w := &waitingCaller{r, subject, c}
 	c.mu.Lock()
 	c.waiting[w] = 0
 	c.mu.Unlock()

@@ -224,7 +224,7 @@ func (d *daemon) wire() error {
 	}
 	track := newTracker(d.deadlines.HeartbeatLost, d.log.Named("tracker"))
 	control := controller{nc}
-	f := &files{root: root, tracker: track, control: control, ask: d.ask}
+	f := &files{root: root, usage: func(id string) (own, tree events.Usage) { return d.gateway.Shown(id) }, tracker: track, control: control, ask: d.ask, askAs: d.askAs}
 	f.lookup = func(ctx context.Context, session, ref string) (events.Record, *events.Error) {
 		return d.coord.Lookup(ctx, session, ref)
 	}
@@ -238,9 +238,11 @@ func (d *daemon) wire() error {
 		CacheRoot: p.Cache, Support: sandbox.Probe(), Deadlines: d.deadlines,
 		Home: home, TempRoot: temp,
 		Profiles: p.Profiles(), Protected: []string{p.Config}, Secrets: d.secrets(),
-		ModelCredential: d.gateway.Credential,
-		Worktrees:       trees,
-		Audit:           d.openAudit(), Credentials: d.bus, Controller: control, Observer: obs, Log: d.log.Named("spawner"),
+		ModelCredential: d.gateway.Credential, ModelUsage: d.gateway.Forget,
+		Exited:    func(ctx context.Context, id string, run int) (int, error) { return d.coord.Exited(ctx, id, run) },
+		Program:   program(),
+		Worktrees: trees,
+		Audit:     d.openAudit(), Credentials: d.bus, Controller: control, Observer: obs, Log: d.log.Named("spawner"),
 	})
 	d.onClose(d.spawner.Close)
 
@@ -272,6 +274,7 @@ func (d *daemon) wire() error {
 	if err := track.subscribe(nc); err != nil {
 		return fmt.Errorf("subscribe to the children: %w", err)
 	}
+	d.restoreUsage(loaded.Records)
 	d.observed.stages.restore(loaded.Records)
 	d.sweepBinaries(binary, loaded.Records)
 	d.left = coordinator.Restore{Stored: loaded.Records, Gates: loaded.Gates}
@@ -287,8 +290,13 @@ func (d *daemon) wire() error {
 
 // ask puts an event to the coordinator as a client would.
 func (d *daemon) ask(ctx context.Context, e events.SubagentEvent) (any, *events.Error) {
+	return d.askAs(ctx, "client", e)
+}
+
+// askAs puts an event to the coordinator as principal would.
+func (d *daemon) askAs(ctx context.Context, principal string, e events.SubagentEvent) (any, *events.Error) {
 	answer := make(responseChannel, 1)
-	if err := d.coord.Submit(coordinator.Request{Caller: coordinator.Caller{Principal: "client"}, Event: e, Responder: answer}); err != nil {
+	if err := d.coord.Submit(coordinator.Request{Caller: coordinator.Caller{Principal: principal}, Event: e, Responder: answer}); err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)

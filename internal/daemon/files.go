@@ -20,9 +20,13 @@ const askTimeout = 5 * time.Second
 type files struct {
 	root    rundir.Root
 	tracker *tracker
+	// usage is what the gateway has counted for a live subagent, and for its tree.
+	usage   func(id string) (own, tree events.Usage)
 	control controller
 	// ask puts an event to the coordinator on behalf of a client.
 	ask func(context.Context, events.SubagentEvent) (any, *events.Error)
+	// askAs does so on behalf of a subagent.
+	askAs func(ctx context.Context, principal string, e events.SubagentEvent) (any, *events.Error)
 	// lookup returns the durable record that a client calls ref.
 	lookup func(ctx context.Context, session, ref string) (events.Record, *events.Error)
 }
@@ -49,7 +53,19 @@ func (f *files) Output(id string, limit int) (events.Output, error) {
 }
 
 // Progress implements [coordinator.Files].
-func (f *files) Progress(id string) *events.Progress { return f.tracker.progress(id) }
+func (f *files) Progress(id string) *events.Progress {
+	p := f.tracker.progress(id)
+	if p == nil {
+		return nil
+	}
+	if own, tree := f.usage(id); tree != (events.Usage{}) {
+		p.TreeUsage = &tree
+		if own != (events.Usage{}) {
+			p.Usage = &own
+		}
+	}
+	return p
+}
 
 // find resolves what a client calls a subagent.
 func (f *files) find(ctx context.Context, session, ref string) (events.Snapshot, *events.Error) {

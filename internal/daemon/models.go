@@ -35,6 +35,7 @@ func (d *daemon) openGateway(root rundir.Root) error {
 	d.onClose(nc.Close)
 	d.gateway, err = gateway.Start(gateway.Options{
 		Bus: nc, Secret: secret, Upstreams: d.opts.Upstreams, MaxTokens: d.opts.MaxTokens,
+		MaxTreeTokens: d.opts.MaxTreeTokens, MaxPromptTokens: d.opts.MaxPromptTokens, Lineage: d.lineage,
 		Ledger: ledger{root}, Getenv: d.opts.Getenv, Log: d.log.Named("gateway"),
 	})
 	if err != nil {

@@ -47,9 +47,10 @@ type Options struct {
 	// AgentRunner runs agent types that name no runner.
 	AgentRunner string
 	// Upstreams are the model APIs that agents reach through the gateway.
-	// MaxTokens bounds what one of them may use there; 0: no bound.
-	Upstreams []gateway.Upstream
-	MaxTokens int64
+	// MaxTokens bounds what one of them may use there, MaxTreeTokens what those of one
+	// tree may together, MaxPromptTokens those of one prompt; 0: no bound.
+	Upstreams                                 []gateway.Upstream
+	MaxTokens, MaxTreeTokens, MaxPromptTokens int64
 	// Getenv reads the environment that keys of the Upstreams may be in.
 	Getenv func(string) string
 	// SyncAlways makes each record survive a power cut.

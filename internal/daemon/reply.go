@@ -38,6 +38,8 @@ type responder struct {
 	subject string
 	// asked counts the answer.
 	asked *asked
+	// ackSubject is where who asked acknowledges a token; nil for clients.
+	ackSubject func(token string) string
 }
 
 // Answer implements [coordinator.Responder].
@@ -52,7 +54,7 @@ func (r responder) Answer(a coordinator.Answer) {
 		if err == nil {
 			msg.Data = body
 			if a.AckToken != "" {
-				msg.Header.Set(events.HeaderAck, events.AckPrefix+"."+a.AckToken)
+				msg.Header.Set(events.HeaderAck, r.acknowledgedAt(a.AckToken))
 			}
 			r.publish(msg)
 			return
@@ -68,6 +70,13 @@ func (r responder) Answer(a coordinator.Answer) {
 	}
 	msg.Data = body
 	r.publish(msg)
+}
+
+func (r responder) acknowledgedAt(token string) string {
+	if r.ackSubject != nil {
+		return r.ackSubject(token)
+	}
+	return events.AckPrefix + "." + token
 }
 
 func (r responder) publish(msg *nats.Msg) {

@@ -49,6 +49,8 @@ type service struct {
 
 	services []micro.Service
 	acks     *nats.Subscription
+	// children takes the requests of subagents.
+	children *rpc
 }
 
 func newService(nc *nats.Conn, coord *coordinator.Coordinator, f *files, a *admin, interested func(string) bool, log *zap.Logger) *service {
@@ -86,11 +88,12 @@ func (s *service) start() error {
 	if err := s.addServices(); err != nil {
 		return err
 	}
-	s.acks, err = s.nc.Subscribe(events.AckPrefix+".*", func(m *nats.Msg) { s.onAck(m.Subject[len(events.AckPrefix)+1:]) })
+	s.acks, err = s.nc.Subscribe(events.AckPrefix+".*", func(m *nats.Msg) { s.onAck("", m.Subject[len(events.AckPrefix)+1:]) })
 	if err != nil {
 		return events.Errorf(events.CodeInternal, events.LayerCoordinator, "subscribe to acknowledgements: %w", err)
 	}
-	return nil
+	s.children = newRPC(s, s.files.root)
+	return s.children.start()
 }
 
 // addServices registers the services for files and administration.
@@ -133,10 +136,10 @@ func (s *service) addServices() error {
 	return nil
 }
 
-// onAck takes the acknowledgement of a reply. One that comes after the daemon was
+// onAck takes the acknowledgement of a reply, by a subagent or a client. One that comes after the daemon was
 // told to leave is no fault: the next one hands the completion out again.
-func (s *service) onAck(token string) {
-	if err := s.coord.Ack(token); err != nil {
+func (s *service) onAck(by, token string) {
+	if err := s.coord.AckBy(by, token); err != nil {
 		level := zap.WarnLevel
 		if err.Code == events.CodeShuttingDown {
 			level = zap.InfoLevel
@@ -163,7 +166,7 @@ func (s *service) onEvent(kind events.Kind, r micro.Request) {
 	reply.asked.of(event)
 	spawn, isSpawn := event.(events.Spawn)
 	if !isSpawn {
-		s.submit(event, nil, reply, nil)
+		s.submit(coordinator.Request{Event: event, Responder: reply})
 		return
 	}
 	if err := s.beginResolving(); err != nil {
@@ -191,11 +194,11 @@ func (s *service) onEvent(kind events.Kind, r micro.Request) {
 			reply.fail(err)
 			return
 		}
-		if spawn.RunInBackground {
-			s.submit(resolved, agent, reply, traced)
-			return
+		var to coordinator.Responder = reply
+		if !spawn.RunInBackground {
+			to = s.callers.watch(reply)
 		}
-		s.submit(resolved, agent, s.callers.watch(reply), traced)
+		s.submit(coordinator.Request{Event: resolved, Agent: agent, Spawns: spawner.Spawns(spawn, agent), Trace: traced, Responder: to})
 	})
 }
 
@@ -211,16 +214,11 @@ func (s *service) beginResolving() *events.Error {
 	}
 }
 
-func (s *service) submit(event events.SubagentEvent, agent *events.AgentSpec, reply coordinator.Responder, traced *events.Trace) {
-	err := s.coord.Submit(coordinator.Request{
-		Caller:    coordinator.Caller{Principal: "client"},
-		Event:     event,
-		Agent:     agent,
-		Responder: reply,
-		Trace:     traced,
-	})
-	if err != nil {
-		reply.Answer(coordinator.Answer{Error: err})
+// submit asks in the name of a client.
+func (s *service) submit(r coordinator.Request) {
+	r.Caller = coordinator.Caller{Principal: "client"}
+	if err := s.coord.Submit(r); err != nil {
+		r.Responder.Answer(coordinator.Answer{Error: err})
 	}
 }
 
@@ -246,6 +244,7 @@ func (s *service) stop(cause error) {
 			s.log.Warn("service not stopped", zap.Error(err))
 		}
 	}
+	s.children.stop()
 	s.cancel(cause)
 	s.wg.Wait()
 	// The last answers are with the server before the connection goes.

@@ -32,14 +32,14 @@ func TestUncheckedSpawnIsBusy(t *testing.T) {
 func TestLateAcknowledgement(t *testing.T) {
 	core, said := logged.New(zap.InfoLevel)
 	s := &service{coord: coordinator.New(coordinator.Config{Intake: 1}, coordinator.Deps{}), log: zap.New(core)}
-	s.onAck("taken")
+	s.onAck("", "taken")
 	require.Zero(t, said.Len())
-	s.onAck("the intake is full")
+	s.onAck("", "the intake is full")
 	require.Equal(t, zap.WarnLevel, said.All()[0].Level)
 
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
 	require.NoError(t, s.coord.Run(ended, coordinator.Restore{}))
-	s.onAck("late")
+	s.onAck("", "late")
 	require.Equal(t, zap.InfoLevel, said.All()[1].Level)
 }

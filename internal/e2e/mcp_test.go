@@ -45,14 +45,22 @@ func (s *said) String() string {
 // connectMCP starts hayward mcp and connects to it.
 func (u *user) connectMCP(version string, session string, args ...string) *parent {
 	u.t.Helper()
+	var env []string
+	if session != "" {
+		env = append(env, "HAYWARD_SESSION="+session)
+	}
+	return u.connectTo(version, env, append([]string{"mcp"}, args...)...)
+}
+
+// connectTo starts hayward and connects to the MCP server that this becomes.
+func (u *user) connectTo(version string, env []string, args ...string) *parent {
+	u.t.Helper()
 	p := &parent{t: u.t}
 	var cancel context.CancelFunc
 	p.ctx, cancel = context.WithTimeout(context.Background(), deadline)
 	u.t.Cleanup(cancel)
-	p.cmd = u.command(p.ctx, append([]string{"mcp"}, args...)...)
-	if session != "" {
-		p.cmd.Env = append(p.cmd.Env, "HAYWARD_SESSION="+session)
-	}
+	p.cmd = u.command(p.ctx, args...)
+	p.cmd.Env = append(p.cmd.Env, env...)
 	p.cmd.Stderr = &p.stderr
 	var err error
 	p.cs, err = sdk.NewClient(&sdk.Implementation{Name: "e2e", Version: "1"}, nil).

@@ -29,6 +29,9 @@ func Wait(n int) time.Duration {
 	return d/2 + rand.N(d/2)
 }
 
+// MaxInside bounds the connections of the programs inside one child.
+const MaxInside = 16
+
 func plainDial(path string, timeout time.Duration) (net.Conn, error) {
 	return net.DialTimeout("unix", path, timeout)
 }

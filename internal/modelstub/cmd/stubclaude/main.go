@@ -7,6 +7,7 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -144,13 +145,16 @@ func (s *session) ask() (*answer, error) {
 	}
 	for attempt := 0; ; attempt++ {
 		a, err := s.post(body)
-		if err == nil || attempt == 100 {
+		if err == nil || attempt == 100 || errors.Is(err, errRefused) {
 			return a, err
 		}
 		fmt.Fprintln(os.Stderr, "stubclaude: again:", err)
 		time.Sleep(100 * time.Millisecond)
 	}
 }
+
+// errRefused is an answer that asking again does not change.
+var errRefused = errors.New("refused")
 
 func (s *session) post(body []byte) (*answer, error) {
 	r, err := http.NewRequest(http.MethodPost, os.Getenv("ANTHROPIC_BASE_URL")+"/v1/messages", bytes.NewReader(body))
@@ -167,6 +171,9 @@ func (s *session) post(body []byte) (*answer, error) {
 	b, err := io.ReadAll(response.Body)
 	if err != nil {
 		return nil, err
+	}
+	if response.StatusCode == http.StatusBadRequest {
+		return nil, fmt.Errorf("%w: %s: %s", errRefused, response.Status, b)
 	}
 	if response.StatusCode != http.StatusOK {
 		return nil, fmt.Errorf("%s: %s", response.Status, b)
