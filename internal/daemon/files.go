@@ -25,6 +25,9 @@ type files struct {
 	ask func(context.Context, events.SubagentEvent) (any, *events.Error)
 	// lookup returns the durable record that a client calls ref.
 	lookup func(ctx context.Context, session, ref string) (events.Record, *events.Error)
+	// cost is what a live agent has cost so far, nil if that is not known. It does
+	// not block.
+	cost func(id string) *events.Cost
 }
 
 // Output implements [coordinator.Files].
@@ -49,7 +52,15 @@ func (f *files) Output(id string, limit int) (events.Output, error) {
 }
 
 // Progress implements [coordinator.Files].
-func (f *files) Progress(id string) *events.Progress { return f.tracker.progress(id) }
+func (f *files) Progress(id string) *events.Progress {
+	p := f.tracker.progress(id)
+	if p != nil && p.Agent != nil && f.cost != nil {
+		at := *p.Agent
+		at.Cost = f.cost(id)
+		p.Agent = &at
+	}
+	return p
+}
 
 // find resolves what a client calls a subagent.
 func (f *files) find(ctx context.Context, session, ref string) (events.Snapshot, *events.Error) {
@@ -237,6 +248,9 @@ func (f *files) inspect(ctx context.Context, data []byte) (any, *events.Error) {
 	if spec.Agent != nil {
 		for i := range spec.Agent.MCPServers {
 			spec.Agent.MCPServers[i].Config = nil // it may hold secrets
+		}
+		if spec.Agent.Hooks != nil {
+			spec.Agent.Hooks = []byte(`"not shown"`) // and so may they
 		}
 	}
 	reply.Spec = &spec

@@ -16,6 +16,7 @@ import (
 	"github.com/hayward-dev/hayward/events"
 	"github.com/hayward-dev/hayward/gateway"
 	"github.com/hayward-dev/hayward/internal/durable"
+	"github.com/hayward-dev/hayward/internal/pricing"
 	"github.com/hayward-dev/hayward/internal/rundir"
 	"github.com/hayward-dev/hayward/internal/trust"
 	"github.com/hayward-dev/hayward/spawner"
@@ -36,6 +37,7 @@ func (d *daemon) openGateway(root rundir.Root) error {
 	d.gateway, err = gateway.Start(gateway.Options{
 		Bus: nc, Secret: secret, Upstreams: d.opts.Upstreams, MaxTokens: d.opts.MaxTokens,
 		Ledger: ledger{root}, Getenv: d.opts.Getenv, Log: d.log.Named("gateway"),
+		MaxCostUSD: d.opts.MaxCostUSD, Prices: pricing.Builtin().With(d.opts.Prices),
 	})
 	if err != nil {
 		return err
