@@ -5,6 +5,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/go-json-experiment/json/jsontext"
+
 	"github.com/hayward-dev/hayward/events"
 )
 
@@ -27,6 +29,7 @@ const (
 	fileMCP          = "hayward/mcp.json"
 	fileSettings     = "settings.json"
 	fileCodexConfig  = "config.toml"
+	fileOutputSchema = "hayward/output-schema.json"
 )
 
 // What of claude's own tools changes files, and what runs commands.
@@ -35,15 +38,28 @@ var (
 	claudeCommands = []string{"Bash", "Monitor", "PowerShell"}
 )
 
-// claudeSettings are the user's settings of a private home: its sessions are not
+// claudeDefaults are the user's settings of a private home: its sessions are not
 // cleaned up, for a later run may resume one, and its own sandbox stays off.
-const claudeSettings = `{
+const claudeDefaults = `{
   "cleanupPeriodDays": 36500,
   "includeCoAuthoredBy": false,
   "sandbox": {"enabled": false},
   "skipDangerousModePermissionPrompt": true
 }
 `
+
+// claudeSettings are the defaults with the hooks of the request.
+func claudeSettings(r Request) ([]byte, *events.Error) {
+	if r.Hooks == nil {
+		return []byte(claudeDefaults), nil
+	}
+	rest, _ := strings.CutSuffix(claudeDefaults, "\n}\n")
+	settings := jsontext.Value(rest + ",\n  \"hooks\": " + string(r.Hooks) + "\n}\n")
+	if err := settings.Indent(jsontext.WithIndent("  ")); err != nil {
+		return nil, events.Errorf(events.CodeInvalidRequest, events.LayerGate, "the hooks are not JSON: %w", err)
+	}
+	return settings, nil
+}
 
 // claude runs claude -p.
 func claude(r Request) (Setup, *events.Error) {
@@ -57,7 +73,11 @@ func claude(r Request) (Setup, *events.Error) {
 		"DISABLE_ERROR_REPORTING":                  "1",
 		"DISABLE_TELEMETRY":                        "1",
 	}
-	s.Files = append(s.Files, File{Path: fileSettings, Data: []byte(claudeSettings)})
+	settings, err := claudeSettings(r)
+	if err != nil {
+		return Setup{}, err
+	}
+	s.Files = append(s.Files, File{Path: fileSettings, Data: settings})
 	if r.Relay != (Relay{}) {
 		s.Env["ANTHROPIC_BASE_URL"], s.Env["ANTHROPIC_AUTH_TOKEN"] = r.Relay.URL, r.Relay.Token
 		s.Unset = []string{
@@ -86,10 +106,13 @@ func claude(r Request) (Setup, *events.Error) {
 		s.Argv = append(s.Argv, "--model", model)
 	}
 	s.claudeEffort(r.Effort)
+	if r.OutputSchema != nil {
+		s.Argv = append(s.Argv, "--json-schema", string(r.OutputSchema))
+	}
 	if r.MaxTurns > 0 {
 		s.Argv = append(s.Argv, "--max-turns", strconv.Itoa(r.MaxTurns))
 	}
-	if err := s.claudeMCP(r); err != nil {
+	if err = s.claudeMCP(r); err != nil {
 		return Setup{}, err
 	}
 	mode, err := s.claudeMode(r)

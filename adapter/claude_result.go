@@ -26,7 +26,11 @@ type claudeResult struct {
 	Usage          jsontext.Value `json:"usage"`
 	ModelUsage     jsontext.Value `json:"modelUsage"`
 	Denials        jsontext.Value `json:"permission_denials"`
+	Structured     jsontext.Value `json:"structured_output"`
 }
+
+// structured reports whether there is a structured result.
+func (r claudeResult) structured() bool { return len(r.Structured) > 0 && r.Structured.Kind() != 'n' }
 
 type claudeModelUsage struct {
 	Input         int64    `json:"inputTokens"`
@@ -57,6 +61,9 @@ func (s *claudeStream) end(line []byte) ([]events.Item, bool) {
 	k.result.CostUSD = r.TotalCostUSD
 	if r.Result != "" && !r.IsError {
 		k.answer = r.Result
+	}
+	if r.structured() && !r.IsError {
+		k.answer = string(r.Structured)
 	}
 	s.usage(r)
 	s.denials(r)
@@ -97,13 +104,22 @@ func (s *claudeStream) usage(r claudeResult) {
 	}
 }
 
+// cut tells the denials of a run whose terminal event, which lists them, is missing.
+func (s *claudeStream) cut() {
+	for _, id := range s.refused.order {
+		if r := s.refused.values[id]; r.sure {
+			s.k.deny(events.Denial{Tool: s.k.calls.values[id], ToolID: id, Origin: r.origin})
+		}
+	}
+}
+
 func (s *claudeStream) denials(r claudeResult) {
 	var denied []claudeDenied
 	if decode(r.Denials, &denied) != nil {
 		return
 	}
 	for _, d := range denied {
-		origin := cmp.Or(s.refused.values[d.ID], events.DenialUnknown)
+		origin := cmp.Or(s.refused.values[d.ID].origin, events.DenialUnknown)
 		s.k.deny(events.Denial{Tool: d.Tool, ToolID: d.ID, Origin: origin, Input: string(d.Input)})
 	}
 }
@@ -119,6 +135,13 @@ func claudeDenial(text string) events.DenialOrigin {
 	return ""
 }
 
+// saysDenied reports whether a tool's result begins as claude's own denials do.
+func saysDenied(text string) bool {
+	return slices.ContainsFunc([]string{"Claude requested permissions ", "Permission to use ", "This command requires approval"}, func(own string) bool {
+		return strings.HasPrefix(text, own)
+	})
+}
+
 // stop decides what the terminal event means. The flag is believed over the
 // subtype: claude says success of a run that could not log in.
 func (s *claudeStream) stop(r claudeResult) {
@@ -127,6 +150,10 @@ func (s *claudeStream) stop(r claudeResult) {
 	switch {
 	case r.Subtype == "error_max_turns":
 		k.fail(events.StopMaxTurns, events.CodeAgentIncomplete, events.ReasonMaxTurns, "it used up its turns: "+strconv.Itoa(r.NumTurns))
+	case r.Subtype == "error_max_structured_output_retries":
+		k.fail(events.StopError, events.CodeOutputMismatch, events.ReasonExit, "it gave no result that meets output_schema: "+words)
+	case r.IsError && budgetUsedUp(words):
+		k.fail(events.StopBudget, events.CodeLimit, events.ReasonLimit, words)
 	case r.Subtype == "error_max_budget_usd":
 		k.fail(events.StopBudget, events.CodeAgentIncomplete, events.ReasonLimit, "it used up its budget: "+words)
 	case r.StopReason == "refusal":
@@ -143,11 +170,18 @@ func (s *claudeStream) stop(r claudeResult) {
 		k.fail(events.StopError, events.CodeAgentFailed, events.ReasonExit, words)
 	case r.StopReason == "max_tokens", r.StopReason == "model_context_window_exceeded":
 		k.result.StopReason = events.StopMaxTokens
+	case r.structured(): // it ends with the call of the tool that takes the result
+		k.result.StopReason = events.StopEnd
 	case r.StopReason == "tool_use", r.StopReason == "pause_turn":
 		k.result.StopReason = events.StopCut
 	default:
 		k.result.StopReason = events.StopEnd
 	}
+}
+
+// budgetUsedUp recognizes the words of Hayward's gateway.
+func budgetUsedUp(words string) bool {
+	return strings.Contains(words, "the budget of ") && strings.Contains(words, "is used up")
 }
 
 func notLoggedIn(words string) bool {

@@ -15,8 +15,15 @@ type claudeStream struct {
 	k known
 	// tasks are the background tasks that have not ended.
 	tasks recent[bool]
-	// refused are the results of calls that a permission denied.
-	refused recent[events.DenialOrigin]
+	// refused are the results of calls that a permission denied, as their words say.
+	refused recent[refusal]
+}
+
+// refusal is what a tool's result says of who denied the call. It is sure where the
+// words are claude's own and cannot be those of a command.
+type refusal struct {
+	origin events.DenialOrigin
+	sure   bool
 }
 
 func newClaudeStream() *claudeStream { return &claudeStream{} }
@@ -203,7 +210,7 @@ func (s *claudeStream) user(e claudeEvent) ([]events.Item, bool) {
 			i = textItem(events.ItemToolResult, text)
 			i.ToolID, i.Tool, i.IsError = b.ToolUseID, s.k.calls.values[b.ToolUseID], b.IsError
 			if origin := claudeDenial(text); b.IsError && origin != "" {
-				s.refused.set(b.ToolUseID, origin, nil)
+				s.refused.set(b.ToolUseID, refusal{origin, saysDenied(text)}, nil)
 			}
 		case "text":
 			i = textItem(events.ItemPrompt, b.Text)

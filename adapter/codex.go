@@ -32,6 +32,10 @@ func codex(r Request) (Setup, *events.Error) {
 		return Setup{}, events.Errorf(events.CodeUnsupported, events.LayerGate, "codex does not tell of the calls that it denies, so require_no_denials cannot hold").
 			WithRemedy("use a sandbox profile, in which codex denies nothing, or the agent claude")
 	}
+	if r.Hooks != nil {
+		return Setup{}, events.Errorf(events.CodeUnsupported, events.LayerGate, "codex does not run the hooks of an agent type").
+			WithRemedy("use the agent claude, or a type without hooks")
+	}
 	s.Argv = append(s.Argv, "exec")
 	if r.Resume != "" {
 		s.Argv = append(s.Argv, "resume")
@@ -60,6 +64,9 @@ func codex(r Request) (Setup, *events.Error) {
 		return Setup{}, err
 	}
 	s.Files = append(s.Files, File{Path: fileCodexConfig, Data: config})
+	if r.OutputSchema != nil {
+		s.Argv = append(s.Argv, "--output-schema", s.file(r, fileOutputSchema, []byte(r.OutputSchema)))
+	}
 	if r.SystemPrompt != "" && r.ReplaceSystemPrompt {
 		s.override("model_instructions_file", tomlString(s.file(r, fileSystemPrompt, []byte(r.SystemPrompt))))
 	}

@@ -104,7 +104,7 @@ func (s *codexStream) event(line []byte) ([]events.Item, bool) {
 		k.ended = true
 		s.fail(e.Error.Message)
 		i := textItem(events.ItemResult, e.Error.Message)
-		i.IsError, i.SessionID, i.StopReason = true, k.result.SessionID, events.StopError
+		i.IsError, i.SessionID, i.StopReason = true, k.result.SessionID, k.result.StopReason
 		return []events.Item{i}, true
 	case "error":
 		// Also said of what is tried again; turn.failed follows if it was not.
@@ -117,6 +117,10 @@ func (s *codexStream) event(line []byte) ([]events.Item, bool) {
 }
 
 func (s *codexStream) fail(message string) {
+	if budgetUsedUp(message) {
+		s.k.fail(events.StopBudget, events.CodeLimit, events.ReasonLimit, message)
+		return
+	}
 	code := events.CodeAgentFailed
 	switch status := statusIn(message); {
 	case status != 0:
@@ -128,6 +132,9 @@ func (s *codexStream) fail(message string) {
 	}
 	s.k.fail(events.StopError, code, events.ReasonExit, message)
 }
+
+// cut has nothing to add: a declined call was counted when it was told.
+func (*codexStream) cut() {}
 
 // statusIn finds an HTTP status in codex's words: "unexpected status 401
 // Unauthorized", "last status: 429 Too Many Requests".

@@ -95,6 +95,9 @@ func (r *Reader) End(id string, exit *events.Exit, ended events.Reason) ([]event
 	}
 	k := r.stream.known()
 	k.result.Agent = r.spec.Agent
+	if !k.ended {
+		r.stream.cut()
+	}
 	if !k.settled {
 		k.result.Usage = k.total()
 		k.result.UsageIncomplete = true
@@ -166,6 +169,8 @@ func (k *known) fail(stop events.StopReason, code events.Code, reason events.Rea
 		k.failure.WithRemedy("give Hayward an API key for the model, or the agent a log-in")
 	case events.CodeRateLimited, events.CodeOverloaded:
 		k.failure.WithRemedy("spawn it again later")
+	case events.CodeLimit:
+		k.failure.WithRemedy("raise the budget, or give it less to do")
 	case events.CodeAgentIncomplete:
 		k.failure.WithRemedy("spawn it again")
 	}

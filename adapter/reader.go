@@ -37,6 +37,8 @@ type stream interface {
 	event(line []byte) ([]events.Item, bool)
 	// known is what has been learnt so far.
 	known() *known
+	// cut completes it where the terminal event is missing.
+	cut()
 }
 
 // NewReader returns a reader for the agent of spec, or nil if its stream is not

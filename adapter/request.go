@@ -61,6 +61,10 @@ type Request struct {
 	TrustedProject bool
 	// RequireNoDenials makes a denied tool call a failure of the run.
 	RequireNoDenials bool
+	// OutputSchema is the JSON Schema that the result must meet, nil for none.
+	OutputSchema jsontext.Value
+	// Hooks are commands at the agent's events, in the form of claude's settings.
+	Hooks jsontext.Value
 	// UID is what the subagent runs as.
 	UID int
 	// Relay is where its model is reached. The zero value leaves that to the CLI and

@@ -57,6 +57,11 @@ func TestSetups(t *testing.T) {
 		"claude-command": base(events.AgentClaude, func(r *Request) {
 			r.Command, r.RequireNoDenials = []string{"/opt/bin/claude", "--debug"}, true
 		}),
+		"claude-demands": base(events.AgentClaude, func(r *Request) {
+			r.OutputSchema = jsontext.Value(`{"type":"object"}`)
+			r.Hooks = jsontext.Value(`{"Stop":[{"hooks":[{"type":"command","command":"true","timeout":30}]}]}`)
+		}),
+		"codex-demands":    base(events.AgentCodex, func(r *Request) { r.OutputSchema = jsontext.Value(`{"type":"object"}`) }),
 		"codex-plain":      base(events.AgentCodex, nil),
 		"codex-everything": base(events.AgentCodex, everything),
 		"codex-resume":     base(events.AgentCodex, func(r *Request) { r.Resume = "00000000-0000-7000-8000-000000000001" }),
@@ -130,6 +135,8 @@ func TestRefusals(t *testing.T) {
 		"codex, files but no command": base(events.AgentCodex, func(r *Request) { r.CapabilityMode = capabilityReadWrite }),
 		"codex, read-only in vain":    base(events.AgentCodex, func(r *Request) { r.CapabilityMode = capabilityReadOnly }),
 		"codex, denials unseen":       base(events.AgentCodex, func(r *Request) { r.Confined, r.RequireNoDenials = false, true }),
+		"codex, hooks":                base(events.AgentCodex, func(r *Request) { r.Hooks = jsontext.Value(`{}`) }),
+		"hooks that are no JSON":      base(events.AgentClaude, func(r *Request) { r.Hooks = jsontext.Value(`{`) }),
 		"a server that is no object":  base(events.AgentCodex, func(r *Request) { r.MCPServers = []MCPServer{{Name: "x", Config: jsontext.Value(`[]`)}} }),
 		"a server that is no JSON":    base(events.AgentClaude, func(r *Request) { r.MCPServers = []MCPServer{{Name: "x", Config: jsontext.Value(`{`)}} }),
 	} {

@@ -74,6 +74,8 @@ var fields = []field{
 	{"skills", nil, texts(func(d *Definition) *[]string { return &d.Skills })},
 	{"initial_prompt", nil, text(func(d *Definition) *string { return &d.InitialPrompt })},
 	{"hooks", nil, (*decoder).hooks},
+	{"output_schema", nil, (*decoder).outputSchema},
+	{"require_no_denials", nil, parsed(parseBool, func(d *Definition) *bool { return &d.RequireNoDenials })},
 	{"runner", nil, parsed(parseRunner, func(d *Definition) *string { return &d.Runner })},
 	{"command", nil, (*decoder).command},
 	{"env", []string{"environment"}, (*decoder).env},

@@ -1,6 +1,7 @@
 package agents
 
 import (
+	"encoding/json"
 	"slices"
 	"strings"
 	"time"
@@ -46,8 +47,12 @@ type Definition struct {
 	Skills     []string       `json:"skills,omitempty"`
 	// InitialPrompt comes before the prompt of the spawn.
 	InitialPrompt string `json:"initial_prompt,omitempty"`
-	// Hooks are kept as they are written.
+	// Hooks are kept as they are written; [Definition.HookSettings] reads them.
 	Hooks any `json:"hooks,omitempty"`
+	// OutputSchema is the JSON Schema that a result must meet.
+	OutputSchema json.RawMessage `json:"output_schema,omitempty"`
+	// RequireNoDenials makes a denied tool call a failure of the run.
+	RequireNoDenials bool `json:"require_no_denials,omitzero"`
 
 	// Runner is what runs it: claude, codex or command. Empty: chosen at the spawn.
 	Runner string `json:"runner,omitempty"`

@@ -61,8 +61,32 @@ func (d *decoder) env(n *yaml.Node) (err error) {
 }
 
 func (d *decoder) hooks(n *yaml.Node) (err error) {
-	d.def.Hooks, err = plain(n, 0)
-	return err
+	if d.def.Hooks, err = plain(n, 0); err != nil {
+		return err
+	}
+	if _, err := d.def.HookSettings(); err != nil {
+		e := d.given["hooks"]
+		d.add(SeverityWarning, e.line, e.key, "%v; a spawn of this type is refused", err)
+	}
+	return nil
+}
+
+// outputSchema keeps a JSON Schema as it is written, as a table or as JSON in a
+// text; a spawn checks it.
+func (d *decoder) outputSchema(n *yaml.Node) error {
+	v, err := plain(n, 0)
+	if err != nil {
+		return err
+	}
+	if text, ok := v.(string); ok {
+		d.def.OutputSchema = []byte(text)
+	} else if d.def.OutputSchema, err = events.MarshalRecord(v); err != nil {
+		return err
+	}
+	if bad := (events.Spawn{ParentSessionID: "s", OutputSchema: d.def.OutputSchema}).Validate(); bad != nil {
+		return bad
+	}
+	return nil
 }
 
 // mcpInheritance reads all, none, {named: [...]} or {except: [...]}.

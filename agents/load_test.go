@@ -83,7 +83,7 @@ name: own
 description: Own.
 sandbox: off
 permissionMode: bypassPermissions
-hooks: {PreToolUse: [x]}
+hooks: {Stop: [{hooks: [{type: command, command: x}]}]}
 mcpServers: [github, {local: {command: x}}]
 env: {A: b}
 runner: command

@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+
+	"github.com/hayward-dev/hayward/internal/pricing"
 )
 
 // The names of the files.
@@ -184,6 +186,12 @@ func (c *Config) Bytes(k *Key) int64 { return int64(typed[size](c, k)) }
 
 // Counts is the value of a table key, nil when it has none.
 func (c *Config) Counts(k *Key) map[string]int { return typed[counts](c, k) }
+
+// Number is the value of a number key, 0 when it has none.
+func (c *Config) Number(k *Key) float64 { return float64(typed[number](c, k)) }
+
+// Prices is the value of a key of prices, nil when it has none.
+func (c *Config) Prices(k *Key) pricing.Table { return pricing.Table(typed[prices](c, k)) }
 
 // typed returns the zero value for a key without one.
 func typed[T any](c *Config, k *Key) T {

@@ -23,6 +23,8 @@ const (
 	KindDuration Kind = "duration" // a string such as "90s", "10m" or "1h30m"
 	KindCounts   Kind = "table"    // whole numbers by name: a table, on a command line "a=1,b=2"
 	KindSize     Kind = "size"     // bytes: a string such as "512M" or "2G", or a whole number
+	KindNumber   Kind = "number"   // a number that may have a fraction, not negative
+	KindPrices   Kind = "prices"   // prices by model: a table of tables
 )
 
 // Scope says who uses a key.
@@ -102,6 +104,14 @@ func (k *Key) parse(text string) (any, error) {
 		if v, err = parseCounts(text); err != nil {
 			return nil, err
 		}
+	case KindNumber:
+		if v, err = parseNumber(text); err != nil {
+			return nil, err
+		}
+	case KindPrices:
+		if v, err = parsePrices(text); err != nil {
+			return nil, err
+		}
 	default:
 		v = text
 	}
@@ -146,6 +156,18 @@ func (k *Key) decode(raw any) (any, error) {
 				return nil, leafError{name, wrongType(table[name], "a whole number")}
 			}
 			all[name] = int(n)
+		}
+		v = all
+	case KindNumber:
+		n, err := decodeNumber(raw)
+		if err != nil {
+			return nil, err
+		}
+		v = n
+	case KindPrices:
+		all, err := decodePrices(raw)
+		if err != nil {
+			return nil, err
 		}
 		v = all
 	case KindSize:

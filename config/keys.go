@@ -101,6 +101,11 @@ var (
 		About: "the file with its key; else the systemd credential openai-api-key, else the variable of gateway.openai_key_env"}
 	OpenAIKeyEnv = &Key{Name: "gateway.openai_key_env", Kind: KindString, Scope: ScopeDaemon, Default: "OPENAI_API_KEY",
 		About: "the variable of the daemon that holds its key"}
+	GatewayMaxCost = &Key{Name: "gateway.max_cost_usd", Kind: KindNumber, Scope: ScopeDaemon, Default: "0",
+		About: "what the calls of one subagent through the gateway may cost, in US dollars; 0: no bound; with a bound no model without a price can be used"}
+	GatewayPrices = &Key{Name: "gateway.prices", Kind: KindPrices, Scope: ScopeDaemon,
+		About: "what models cost, in US dollars for a million tokens, over the prices that are built in: `MODEL = { input, output, cache_read, cache_write }`, " +
+			"with `long = { over, input, … }` for requests that read more than `over` tokens; a cache that is not named costs as much as input"}
 	GatewayMaxTokens = &Key{Name: "gateway.max_tokens", Kind: KindInt, Scope: ScopeDaemon, Default: "0",
 		About: "tokens that one subagent may use through the gateway, read and written together; 0: no bound"}
 	GatewayMaxTreeTokens = &Key{Name: "gateway.max_tree_tokens", Kind: KindInt, Scope: ScopeDaemon, Default: "0",
@@ -135,8 +140,8 @@ var Keys = append([]*Key{
 	KeepFinished, KeepFor,
 	WorktreeDir, WorktreeSetup, WorktreeSetupTimeout, WorktreeMaxCount, WorktreeMaxTotal,
 	DaemonIdle, DaemonTCP, DaemonHandover, DaemonLogLevel, MetricsListen, TracingEndpoint, BusSync,
-	AgentRunner, AnthropicURL, AnthropicKeyFile, AnthropicKeyEnv, OpenAIURL, OpenAIKeyFile, OpenAIKeyEnv, GatewayMaxTokens,
-	GatewayMaxTreeTokens, GatewayMaxPromptTokens,
+	AgentRunner, AnthropicURL, AnthropicKeyFile, AnthropicKeyEnv, OpenAIURL, OpenAIKeyFile, OpenAIKeyEnv,
+	GatewayMaxTokens, GatewayMaxTreeTokens, GatewayMaxPromptTokens, GatewayMaxCost, GatewayPrices,
 }, Deadlines...)
 
 // Find returns the key of a name, or nil.

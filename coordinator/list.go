@@ -39,7 +39,7 @@ func brief(s events.Snapshot) events.Snapshot {
 	s.StderrTail = ""
 	if s.Agent != nil {
 		short := *s.Agent
-		short.Denials, short.Warnings = nil, nil
+		short.Denials, short.Warnings, short.Structured = nil, nil, nil
 		s.Agent = &short
 	}
 	if s.Text != "" {

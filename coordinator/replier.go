@@ -183,7 +183,7 @@ func strip(s *events.Snapshot) {
 	}
 	if s.Agent != nil {
 		short := *s.Agent
-		short.Denials, short.Warnings, short.Models = nil, nil, nil
+		short.Denials, short.Warnings, short.Models, short.Structured = nil, nil, nil, nil
 		s.Agent = &short
 	}
 	if s.Error != nil {
@@ -236,7 +236,10 @@ func bound(s *events.Snapshot) int {
 		}
 	}
 	if a := s.Agent; a != nil {
-		n += len(a.Version) + len(a.SessionID) + len(a.Model)
+		n += len(a.Version) + len(a.SessionID) + len(a.Model) + len(a.Structured)
+		if a.Cost != nil {
+			n += len(a.Cost.Unpriced) * (events.MaxWord + 4)
+		}
 		for _, d := range a.Denials {
 			n += len(d.Tool) + len(d.ToolID) + len(d.Input) + 64
 		}

@@ -1,5 +1,7 @@
 package events
 
+import "encoding/json"
+
 // The agent CLIs whose streams Hayward reads.
 const (
 	AgentClaude = "claude" // claude -p, by Anthropic
@@ -60,6 +62,15 @@ type ModelUsage struct {
 	Usage Usage  `json:"usage"`
 	// CostUSD is what the agent says it cost; absent where it does not say.
 	CostUSD *float64 `json:"cost_usd,omitempty"`
+}
+
+// Cost is what calls of models cost by the coordinator's table of prices.
+type Cost struct {
+	// USD is the sum over the models that have a price; absent if none has.
+	USD *float64 `json:"usd,omitempty"`
+	// Unpriced are the models that were used and have no price: what they cost is not
+	// in USD.
+	Unpriced []string `json:"unpriced_models,omitempty"`
 }
 
 // StopReason says why an agent stopped. Only the natural end is a success.
@@ -123,6 +134,13 @@ type AgentResult struct {
 	// CostUSD is what the agent says it cost; absent where it does not say.
 	CostUSD *float64     `json:"cost_usd,omitempty"`
 	Models  []ModelUsage `json:"models,omitempty"`
+	// Cost is what its calls through the coordinator's gateway cost by the table of
+	// prices; absent where none went through it.
+	Cost *Cost `json:"cost,omitempty"`
+
+	// Structured is the result that met the output_schema. One of more than
+	// [MaxStructured] bytes is left out: the output has it, whole.
+	Structured json.RawMessage `json:"structured,omitempty"`
 
 	// DenialCount counts the tool calls that were denied, Denials lists the first.
 	DenialCount int      `json:"denial_count,omitzero"`
@@ -136,4 +154,6 @@ type AgentProgress struct {
 	ToolCalls int    `json:"tool_calls"`
 	LastTool  string `json:"last_tool,omitempty"`
 	Usage     Usage  `json:"usage"`
+	// Cost is what its calls through the coordinator's gateway cost so far.
+	Cost *Cost `json:"cost,omitempty"`
 }

@@ -33,6 +33,15 @@ type AgentSpec struct {
 	Tools           []string         `json:"tools,omitzero"`
 	DisallowedTools []string         `json:"disallowed_tools,omitempty"`
 	MCPServers      []AgentMCPServer `json:"mcp_servers,omitempty"`
+	// Skills are read into the agent's context at the start; their files are in its
+	// home.
+	Skills []AgentSkill `json:"skills,omitempty"`
+	// Hooks are commands that the agent runs at its events, in the sandbox.
+	Hooks json.RawMessage `json:"hooks,omitempty"`
+	// OutputSchema is the JSON Schema that the result must meet.
+	OutputSchema json.RawMessage `json:"output_schema,omitempty"`
+	// RequireNoDenials makes a denied tool call a failure of the run.
+	RequireNoDenials bool `json:"require_no_denials,omitzero"`
 	// TrustedProject: the project's own settings of the agent count.
 	TrustedProject bool `json:"trusted_project,omitzero"`
 	// Spawns says which types it may spawn by its definition.
@@ -51,6 +60,14 @@ const (
 	AccessGateway = "gateway" // through the coordinator, which has the key
 	AccessLogin   = "login"   // with a credential of the agent's own
 )
+
+// AgentSkill is a skill: a directory with a file SKILL.md. Hash is the SHA-256 of
+// its files as they were when the spawn was accepted.
+type AgentSkill struct {
+	Name string `json:"name"`
+	Dir  string `json:"dir"`
+	Hash string `json:"hash"`
+}
 
 // AgentMCPServer is an MCP server of an agent. Config is absent for one that the
 // runner knows by its name.

@@ -61,6 +61,7 @@ const (
 	CodeRateLimited        Code = "rate_limited"           // the model API refused for its rate limit
 	CodeOverloaded         Code = "overloaded"             // the model API is overloaded, or its answer was cut
 	CodeToolDenied         Code = "tool_denied"            // a tool call was denied, and the run may have none
+	CodeOutputMismatch     Code = "output_mismatch"        // an agent's result does not meet the output_schema
 	CodeNotRunning         Code = "not_running"            // the subagent does not run (any more)
 	CodeForbidden          Code = "forbidden"              // the caller may not ask this
 	CodeSpawnNotAllowed    Code = "spawn_not_allowed"      // the subagent that asks may not spawn that type; details list what it may

@@ -115,8 +115,11 @@ type Spawn struct {
 	// Reopen lifts the refusal of spawns of ParentPromptID that a cancel left, for
 	// this and later ones. Only for clients.
 	Reopen bool `json:"reopen,omitzero"`
-	// OutputSchema is a JSON Schema that the result must meet (agents only).
+	// OutputSchema is a JSON Schema that the result must meet (agents only). A result
+	// that does not is a failure, output_mismatch.
 	OutputSchema json.RawMessage `json:"output_schema,omitempty"`
+	// RequireNoDenials makes a denied tool call a failure of the run (agents only).
+	RequireNoDenials bool `json:"require_no_denials,omitzero"`
 }
 
 // The file spaces that [Spawn] may ask for.

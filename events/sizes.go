@@ -40,6 +40,9 @@ const (
 	MaxWord        = 256       // the name of a type, profile, model, persona or mode
 	MaxActor       = 256       // an actor
 	MaxSchemaDepth = 64        // levels of nesting in an output_schema
+
+	MaxOutputSchema = 64 << 10 // an output_schema
+	MaxStructured   = 16 << 10 // a structured result in a record and in replies
 )
 
 // Durations, in milliseconds.

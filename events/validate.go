@@ -164,6 +164,9 @@ func (s Spawn) Validate() *Error {
 		f.add(CodeInvalidRequest, "max_memory_bytes %d is neither 0 nor between %d and %d", *m, int64(MinMemoryBytes), int64(MaxMemoryBytes))
 	}
 	s.validateMaps(&f)
+	if len(s.OutputSchema) > MaxOutputSchema {
+		f.add(CodeTooLarge, "output_schema has %d bytes, the limit is %d", len(s.OutputSchema), MaxOutputSchema)
+	}
 	if !validSchema(s.OutputSchema) {
 		f.add(CodeInvalidRequest, "output_schema is neither an object nor a boolean, or nested deeper than %d", MaxSchemaDepth)
 	}

@@ -26,7 +26,8 @@
 //
 // # Metering
 //
-// The tokens of each answer are counted for the subagent ([Usage]), appended to
-// usage.jsonl in its run directory, and bounded by its budget. Content is not
-// kept.
+// The tokens of each answer are counted for the subagent, priced by the table of
+// [Options.Prices], appended to usage.jsonl in its run directory, and bounded by its
+// budgets, of tokens and of money. A model without a price has no cost, and no call
+// to it is let through where there is a budget of money. Content is not kept.
 package gateway

@@ -15,6 +15,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/hayward-dev/hayward/events"
+	"github.com/hayward-dev/hayward/internal/pricing"
 )
 
 // Options say how a Gateway works. Bus and Secret are required.
@@ -40,6 +41,10 @@ type Options struct {
 	// Transport makes the requests. Nil: that of net/http, with its proxy settings.
 	Transport http.RoundTripper
 	Log       *zap.Logger
+	// MaxCostUSD bounds what the calls of one subagent may cost; 0: no bound. Prices
+	// say what they cost.
+	MaxCostUSD float64
+	Prices     pricing.Table
 }
 
 // Ledger keeps the calls of each subagent.
@@ -57,6 +62,7 @@ type Gateway struct {
 	carrier *carrier
 	server  *http.Server
 	client  *http.Client
+	costs   *costs
 	holds   map[string]*hold // by upstream; the map does not change
 	sub     *nats.Subscription
 	served  chan struct{}
@@ -76,6 +82,7 @@ func Start(o Options) (*Gateway, error) {
 	if g.opts.Getenv == nil {
 		g.opts.Getenv = func(string) string { return "" }
 	}
+	g.costs = newCosts()
 	for _, u := range o.Upstreams {
 		g.holds[u.Name] = &hold{}
 	}

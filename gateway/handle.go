@@ -39,6 +39,7 @@ func (g *Gateway) handle(w http.ResponseWriter, r *http.Request) {
 	x := &exchange{g: g, child: k.key.child, conn: k, begun: time.Now(), w: w, dialect: dialects["anthropic"]}
 	name, rest, _ := strings.Cut(strings.TrimPrefix(path.Clean(r.URL.Path), "/"), "/")
 	x.call.Upstream = name
+	defer g.costs.begin(x.child)()
 	if err := x.find(name, r.Method, "/"+rest); err != nil {
 		x.refuse(http.StatusNotFound, "not_found_error", err.Error())
 		return
@@ -63,6 +64,10 @@ func (g *Gateway) handle(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxRequest))
 	if err != nil {
 		x.refuse(http.StatusRequestEntityTooLarge, "request_too_large", err.Error())
+		return
+	}
+	if over := g.overCost(x.child, body); over != "" {
+		x.refuse(http.StatusBadRequest, "invalid_request_error", over)
 		return
 	}
 	target, err := x.upstream.target("/"+rest, r.URL.RawQuery)
@@ -115,6 +120,7 @@ func (x *exchange) forward(r *http.Request, body []byte) {
 	defer func() {
 		x.call.DurationMS = time.Since(x.begun).Milliseconds()
 		if x.call.Status != 0 {
+			x.g.spend(x.child, x.call)
 			x.g.count(x.child, x.call)
 		}
 		x.g.log.Debug("model call", zap.String("id", x.child), zap.Any("call", x.call))
@@ -210,6 +216,7 @@ func (x *exchange) give(answer *http.Response) {
 	x.w.WriteHeader(answer.StatusCode)
 	err := x.copy(io.TeeReader(answer.Body, m))
 	x.call.Model, x.call.Usage = m.finish()
+	x.g.price(&x.call)
 	if err == nil {
 		return
 	}

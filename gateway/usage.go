@@ -16,6 +16,8 @@ type Call struct {
 	Attempts   int          `json:"attempts"`
 	DurationMS int64        `json:"duration_ms"`
 	Usage      events.Usage `json:"usage"`
+	// CostUSD is what it cost; absent where the model has no price.
+	CostUSD *float64 `json:"cost_usd,omitempty"`
 	// Cut: the answer broke off, so that the usage may not be all of it.
 	Cut bool `json:"cut,omitzero"`
 }
@@ -68,23 +70,24 @@ func (a *anthropicUsage) text(b []byte) {
 func (a *anthropicUsage) usage() (string, events.Usage) { return a.model, a.sum }
 
 // openaiUsage reads answers of the responses API and of chat completions. Their
-// input counts hold what came from a cache.
+// input counts hold what came from a cache and what was put into one.
 type openaiUsage struct {
 	model string
 	sum   events.Usage
 }
 
 type openaiCounts struct {
-	Input        *int64 `json:"input_tokens"`
-	Output       *int64 `json:"output_tokens"`
-	Prompt       *int64 `json:"prompt_tokens"`
-	Completion   *int64 `json:"completion_tokens"`
-	InputDetails struct {
-		Cached int64 `json:"cached_tokens"`
-	} `json:"input_tokens_details"`
-	PromptDetails struct {
-		Cached int64 `json:"cached_tokens"`
-	} `json:"prompt_tokens_details"`
+	Input         *int64        `json:"input_tokens"`
+	Output        *int64        `json:"output_tokens"`
+	Prompt        *int64        `json:"prompt_tokens"`
+	Completion    *int64        `json:"completion_tokens"`
+	InputDetails  openaiDetails `json:"input_tokens_details"`
+	PromptDetails openaiDetails `json:"prompt_tokens_details"`
+}
+
+type openaiDetails struct {
+	Cached  int64 `json:"cached_tokens"`
+	Written int64 `json:"cache_write_tokens"`
 }
 
 func (o *openaiUsage) text(b []byte) {
@@ -105,6 +108,7 @@ func (o *openaiUsage) text(b []byte) {
 			continue
 		}
 		cached := max(c.InputDetails.Cached, c.PromptDetails.Cached)
+		written := max(c.InputDetails.Written, c.PromptDetails.Written)
 		set(&o.sum.InputTokens, c.Input)
 		set(&o.sum.InputTokens, c.Prompt)
 		set(&o.sum.OutputTokens, c.Output)
@@ -112,6 +116,8 @@ func (o *openaiUsage) text(b []byte) {
 		if c.Input != nil || c.Prompt != nil {
 			o.sum.CacheReadTokens = min(max(cached, 0), o.sum.InputTokens)
 			o.sum.InputTokens -= o.sum.CacheReadTokens
+			o.sum.CacheCreationTokens = min(max(written, 0), o.sum.InputTokens)
+			o.sum.InputTokens -= o.sum.CacheCreationTokens
 		}
 	}
 }

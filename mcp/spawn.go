@@ -2,6 +2,7 @@ package mcp
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -33,6 +34,8 @@ type spawnArguments struct {
 	Env            map[string]string `json:"env"`
 	Labels         map[string]string `json:"labels"`
 	Inputs         map[string]string `json:"inputs"`
+	OutputSchema   json.RawMessage   `json:"output_schema"`
+	NoDenials      bool              `json:"require_no_denials"`
 }
 
 var spawnInput = []argument{
@@ -53,6 +56,8 @@ var spawnInput = []argument{
 	{"env", table("environment variables to add")},
 	{"labels", table("labels to select by, as in cancel_subagents")},
 	{"inputs", table("name to id of an ended subagent of this session, whose stdout is then the file in $HAYWARD_INPUT_<name>")},
+	{"output_schema", object("a JSON Schema that the result of an agent has to meet; the result is then in agent.structured")},
+	{"require_no_denials", flag("fail if an agent is denied a tool call")},
 }
 
 // spawn starts a subagent and waits for its result, unless in the background.
@@ -121,6 +126,7 @@ func (k *call) spawnRequest(a spawnArguments) (events.Spawn, *events.Error) {
 	s.SubagentType, s.Command, s.Prompt, s.ParentPromptID = a.Type, a.Command, a.Prompt, a.ParentPromptID
 	s.Description, s.Name, s.RunInBackground = a.Description, a.Name, a.Background
 	s.Model, s.ResumeFrom, s.Labels, s.Inputs = a.Model, a.ResumeFrom, a.Labels, a.Inputs
+	s.OutputSchema, s.RequireNoDenials = a.OutputSchema, a.NoDenials
 	if len(a.Command) == 0 && a.Type == "" {
 		return s, events.Errorf(events.CodeMissingCommand, events.LayerGate, "spawn_subagent: there is neither a command nor a subagent_type")
 	}

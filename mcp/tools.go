@@ -165,6 +165,10 @@ func table(about string) *jsonschema.Schema {
 	return &jsonschema.Schema{Type: "object", Description: about, AdditionalProperties: &jsonschema.Schema{Type: "string"}}
 }
 
+func object(about string) *jsonschema.Schema {
+	return &jsonschema.Schema{Type: "object", Description: about}
+}
+
 // within refuses a number that the schema does not allow: clients need not check.
 func within(name string, n *int64, least, most int64) *events.Error {
 	if n == nil || *n >= least && *n <= most {

@@ -44,6 +44,9 @@ func (a Agents) Resolve(s events.Spawn) (events.Spawn, *events.AgentSpec, *event
 	default:
 		return s, nil, nil
 	}
+	if err := demand(s, spec); err != nil {
+		return s, nil, err
+	}
 	if spec.Runner == events.RunnerCommand {
 		return s, spec, nil
 	}
@@ -101,6 +104,9 @@ func (a Agents) resolveType(s events.Spawn) (events.Spawn, *events.AgentSpec, *e
 	rt := agents.Resolve(d, persona, role, request)
 	spec, refusal := specOf(d, rt)
 	if refusal != nil {
+		return s, nil, refusal
+	}
+	if refusal = complete(spec, d, places); refusal != nil {
 		return s, nil, refusal
 	}
 	spec.TrustedProject = places.Trusted

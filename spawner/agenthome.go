@@ -26,6 +26,16 @@ const relayURL = "http://" + events.RelayAddress
 // agentPaths are the gateway's paths for each agent's model API.
 var agentPaths = map[string]string{events.AgentClaude: "/anthropic", events.AgentCodex: "/openai"}
 
+// secrets are the keys that the child must not read. Profile off keeps nothing from
+// anybody.
+func (c *child) secrets(profiles sandbox.Profiles) []string {
+	profile, err := sandbox.FindProfile(profiles, c.spec.Request.Sandbox)
+	if err != nil || profile.Enforced() { // compiling it says what is wrong with it
+		return c.s.cfg.Secrets
+	}
+	return nil
+}
+
 // runsAgent reports whether an agent runs in c.
 func (c *child) runsAgent() bool {
 	return c.spec.Agent != nil && c.spec.Agent.Runner != events.RunnerCommand
@@ -65,13 +75,18 @@ func (c *child) setUpAgent() *events.Error {
 	if c.plan.SysProcAttr().Cloneflags&unix.CLONE_NEWNS != 0 {
 		home = c.plan.Inside(filepath.Join(c.tempDir, homeName))
 	}
+	systemPrompt, err := c.putSkills(home, a.SystemPrompt)
+	if err != nil {
+		return err
+	}
 	r := adapter.Request{
-		Agent: a.Runner, Command: req.Command, SystemPrompt: a.SystemPrompt,
+		Agent: a.Runner, Command: req.Command, SystemPrompt: systemPrompt,
 		Tools: a.Tools, DisallowedTools: a.DisallowedTools, CapabilityMode: a.CapabilityMode, PermissionMode: a.PermissionMode,
 		Model: a.Model, Effort: a.Effort, MaxTurns: a.MaxTurns,
 		Home: home, Confined: c.plan.Profile().Enforced() && !req.SandboxBestEffort,
 		ReadOnlyFiles:  c.plan.Profile().Base() == sandbox.ReadOnly || a.CapabilityMode == string(agents.CapabilityReadOnly) && !slices.Contains(c.plan.Writable, req.Workspace),
 		TrustedProject: a.TrustedProject, UID: os.Geteuid(),
+		RequireNoDenials: a.RequireNoDenials, OutputSchema: []byte(a.OutputSchema), Hooks: []byte(a.Hooks),
 	}
 	if a.Access == events.AccessGateway {
 		r.Relay = adapter.Relay{URL: relayURL + agentPaths[a.Runner], Token: c.s.cfg.ModelCredential(c.spec.ID, c.spec.Run)}
@@ -88,6 +103,15 @@ func (c *child) setUpAgent() *events.Error {
 	if own != nil {
 		r.MCPServers = append(r.MCPServers, adapter.MCPServer{Name: own.Name, Config: []byte(own.Config)})
 		r.Tools = withServer(r.Tools)
+	}
+	if r.Resume != "" && r.Agent == events.AgentCodex {
+		used, err := codexSessionUsage(c.home, r.Resume)
+		switch {
+		case err == nil:
+			r.SessionUsage = used
+		case !errors.Is(err, fs.ErrNotExist): // that there is none is codex's to say
+			return events.Errorf(events.CodeStartFailed, events.LayerWorkspace, "start %s: %w", c.spec.ID, err)
+		}
 	}
 	setup, err := adapter.New(r)
 	if err != nil {

@@ -65,6 +65,12 @@ type Config struct {
 	// may read either.
 	Protected, Secrets []string
 
+	// ModelCost is what the calls of an agent that has ended cost, once all of them
+	// are counted; nil if it made none.
+	ModelCost func(ctx context.Context, id string) *events.Cost
+	// Validate returns a result that meets a JSON Schema, or says how it does not by
+	// an [outputschema.MismatchError]. Nil: this program does, in another process.
+	Validate func(ctx context.Context, schema, result []byte) ([]byte, error)
 	// Audit is the kernel's log of refusals, nil where it is not read.
 	Audit *kernelaudit.Log
 	// Worktrees is for isolation worktree.

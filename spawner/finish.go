@@ -26,6 +26,8 @@ func (c *child) finish() {
 		c.tellAdoptedStarted() // it ran, or it would have no exit
 	}
 	end := endOf(known)
+	c.price(&end)
+	c.structure(&end, known.report)
 	if end.Status == events.StatusFailed && end.Reason == events.ReasonExit {
 		end.SandboxHint = c.hint(end.StderrTail)
 	}

@@ -83,7 +83,7 @@ func (c *child) prepare() *events.Error {
 		CacheRoot:   c.s.cfg.CacheRoot,
 		ChildBinary: c.s.cfg.ChildBinary,
 		AddDirs:     req.AddDirs,
-		Deny:        slices.Concat(req.Deny, c.s.cfg.Secrets),
+		Deny:        slices.Concat(req.Deny, c.secrets(profiles)),
 		Hidden:      c.s.cfg.Hidden,
 		Bus:         c.s.cfg.BusPath,
 		MakeHooks:   true,

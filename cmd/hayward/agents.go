@@ -204,6 +204,8 @@ func shownAgent(d *agents.Definition, origin bool) string {
 	if d.Hooks != nil {
 		add("hooks", "yes")
 	}
+	add("output_schema", string(d.OutputSchema))
+	add("require_no_denials", yes(d.RequireNoDenials))
 	if n := d.Limits.MaxRuntime; n > 0 {
 		add("max_runtime", n.String())
 	}

@@ -28,7 +28,7 @@ const reviewer = `---
 name: reviewer
 description: Reviews: all of it.
 tools: Read, Grep
-hooks: {PreToolUse: [x]}
+hooks: {Stop: [{hooks: [{type: command, command: x}]}]}
 ---
 You review.
 `

@@ -141,8 +141,9 @@ func (d *details) agent(r *events.AgentResult) {
 		usage += ", at least"
 	}
 	d.add("  usage", "%s", usage)
+	d.add("  cost", "%s", shownCost(r.Cost))
 	if r.CostUSD != nil {
-		d.add("  cost", "%.4f USD", *r.CostUSD)
+		d.add("  own estimate", "%.4f USD", *r.CostUSD)
 	}
 	for _, m := range r.Models {
 		d.add("  of "+m.Model, "%s", shownUsage(m.Usage))

@@ -116,6 +116,8 @@ func snapshotExit(s events.Snapshot) int {
 		return exitSubagent
 	case s.Reason == events.ReasonSandbox:
 		return exitSandbox
+	case s.Agent != nil && s.ExitCode != nil: // it ran, exited with 0 and did not succeed
+		return exitSubagent
 	case s.Error != nil:
 		return max(errorExit(s.Error), exitSubagent)
 	case s.Reason == events.ReasonCrash || s.Reason == events.ReasonStart || s.Reason == events.ReasonLimit:

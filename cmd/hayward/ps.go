@@ -29,7 +29,8 @@ func (a *app) psCommand() *cobra.Command {
 		Long: `List the subagents that are queued, starting or running, oldest first.
 
 With --tree they are below their session and prompt, and nested ones below the
-subagent that asked for them. With --watch the list is shown anew at each change,
+subagent that asked for them. What the model calls of agents cost is in a column of
+its own where there are any: a ? is a model that has no price. With --watch the list is shown anew at each change,
 on a terminal in place; with --json it is then one object a line.`,
 		Example: `  hayward ps
   hayward ps -a --since 1h
@@ -98,5 +99,6 @@ func listTable(list events.ListActiveReply, f psFlags) *table {
 	for _, s := range list.Subagents {
 		t.addSnapshot(s, "")
 	}
+	t.addCosts(list.Subagents)
 	return t
 }

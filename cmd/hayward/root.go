@@ -70,7 +70,7 @@ func (a *app) rootCommand() *cobra.Command {
 			root.AddCommand(c)
 		}
 	}
-	root.AddCommand(a.loadClientCommand())
+	root.AddCommand(a.loadClientCommand(), a.validateCommand())
 	for _, extra := range extraCommands {
 		root.AddCommand(extra(a))
 	}

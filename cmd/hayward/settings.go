@@ -173,6 +173,7 @@ func (a *app) daemonOptions() daemon.Options {
 		SyncAlways: c.String(config.BusSync) == config.SyncAlways,
 		Origins:    make(map[string]string),
 		Settle:     enforcePins(c),
+		MaxCostUSD: c.Number(config.GatewayMaxCost), Prices: c.Prices(config.GatewayPrices),
 
 		AgentRunner: c.String(config.AgentRunner), MaxTokens: int64(c.Int(config.GatewayMaxTokens)), Getenv: a.getenv,
 		MaxTreeTokens: int64(c.Int(config.GatewayMaxTreeTokens)), MaxPromptTokens: int64(c.Int(config.GatewayMaxPromptTokens)),

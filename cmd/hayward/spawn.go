@@ -33,7 +33,8 @@ const spawnExamples = `  hayward spawn -- go test ./...
   tar c src | hayward spawn -- sh -c 'tar t | wc -l'
   hayward spawn -d --name lint --label kind=check -- make lint
   hayward spawn --sandbox off --max-runtime 10m -- ./deploy
-  hayward spawn --prompt @task.md -- my-agent`
+  hayward spawn --prompt @task.md -- my-agent
+  hayward spawn --type explore --output-schema @found.schema.json --prompt @task.md`
 
 // spawnFlags are the flags of spawn.
 type spawnFlags struct {
@@ -45,6 +46,8 @@ type spawnFlags struct {
 	model       string
 	persona     string
 	capability  string
+	schema      string
+	noDenials   bool
 	raw         bool
 	maySpawn    []string
 	prompt      string
@@ -86,6 +89,8 @@ func (a *app) spawnCommand() *cobra.Command {
 	flags.StringVar(&f.persona, "persona", "", "persona of an agent")
 	flags.StringVar(&f.capability, "capability-mode", "", "what an agent may do: read-only, read-write, execute or all")
 	flags.StringArrayVar(&f.maySpawn, "may-spawn", nil, "`TYPE` that it may spawn itself, or * for any (repeatable; an agent: within its definition)")
+	flags.StringVar(&f.schema, "output-schema", "", "JSON Schema that an agent's result must meet: `JSON` or @FILE")
+	flags.BoolVar(&f.noDenials, "require-no-denials", false, "fail if an agent is denied a tool call")
 	flags.BoolVar(&f.raw, "raw", false, "run claude or codex as any other command")
 	flags.StringVar(&f.prompt, "prompt", "", "prompt: `TEXT`, @FILE, or - for stdin; a command reads it on stdin")
 	flags.StringVar(&f.description, "description", "", "what it is for, in a few words")
@@ -164,6 +169,7 @@ func (a *app) spawnRequest(f spawnFlags, command []string) (events.Spawn, error)
 		ParentSessionID: a.session(f.session), ID: f.id, Name: f.name, Description: f.description,
 		SubagentType: f.kind, Command: command, ParentPromptID: f.parent, Reopen: f.reopen, Deny: f.deny,
 		Model: f.model, Persona: f.persona, CapabilityMode: f.capability, Raw: f.raw, MaySpawn: f.maySpawn,
+		RequireNoDenials: f.noDenials,
 	}
 	if len(command) == 0 && f.kind == "" {
 		return s, events.Errorf(events.CodeMissingCommand, events.LayerGate, "there is no command").
@@ -172,6 +178,9 @@ func (a *app) spawnRequest(f spawnFlags, command []string) (events.Spawn, error)
 	a.applySpawn(&s)
 	var err error
 	if s.Env, err = a.explicitEnv(f.env); err != nil {
+		return s, err
+	}
+	if s.OutputSchema, err = outputSchema(f.schema); err != nil {
 		return s, err
 	}
 	if s.Labels, err = pairs("--label", f.labels); err != nil {

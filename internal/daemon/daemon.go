@@ -232,11 +232,12 @@ func (d *daemon) wire() error {
 	if err := d.openGateway(root); err != nil {
 		return err
 	}
+	f.cost = d.gateway.CostSoFar
 	d.spawner = spawner.New(spawner.Config{
 		Root: root, ChildBinary: binary, Bus: busDir, BusPath: p.Bus(),
 		Hidden:    []string{p.State, p.Runtime, trees.Root.Path()},
 		CacheRoot: p.Cache, Support: sandbox.Probe(), Deadlines: d.deadlines,
-		Home: home, TempRoot: temp,
+		Home: home, TempRoot: temp, ModelCost: d.gateway.Settle,
 		Profiles: p.Profiles(), Protected: []string{p.Config}, Secrets: d.secrets(),
 		ModelCredential: d.gateway.Credential, ModelUsage: d.gateway.Forget,
 		Exited:    func(ctx context.Context, id string, run int) (int, error) { return d.coord.Exited(ctx, id, run) },

@@ -29,6 +29,9 @@ type files struct {
 	askAs func(ctx context.Context, principal string, e events.SubagentEvent) (any, *events.Error)
 	// lookup returns the durable record that a client calls ref.
 	lookup func(ctx context.Context, session, ref string) (events.Record, *events.Error)
+	// cost is what a live agent has cost so far, nil if that is not known. It does
+	// not block.
+	cost func(id string) *events.Cost
 }
 
 // Output implements [coordinator.Files].
@@ -63,6 +66,11 @@ func (f *files) Progress(id string) *events.Progress {
 		if own != (events.Usage{}) {
 			p.Usage = &own
 		}
+	}
+	if p.Agent != nil && f.cost != nil {
+		at := *p.Agent
+		at.Cost = f.cost(id)
+		p.Agent = &at
 	}
 	return p
 }
@@ -253,6 +261,9 @@ func (f *files) inspect(ctx context.Context, data []byte) (any, *events.Error) {
 	if spec.Agent != nil {
 		for i := range spec.Agent.MCPServers {
 			spec.Agent.MCPServers[i].Config = nil // it may hold secrets
+		}
+		if spec.Agent.Hooks != nil {
+			spec.Agent.Hooks = []byte(`"not shown"`) // and so may they
 		}
 	}
 	reply.Spec = &spec

@@ -16,6 +16,7 @@ import (
 	"github.com/hayward-dev/hayward/events"
 	"github.com/hayward-dev/hayward/gateway"
 	"github.com/hayward-dev/hayward/internal/durable"
+	"github.com/hayward-dev/hayward/internal/pricing"
 	"github.com/hayward-dev/hayward/internal/rundir"
 	"github.com/hayward-dev/hayward/internal/trust"
 	"github.com/hayward-dev/hayward/spawner"
@@ -37,6 +38,7 @@ func (d *daemon) openGateway(root rundir.Root) error {
 		Bus: nc, Secret: secret, Upstreams: d.opts.Upstreams, MaxTokens: d.opts.MaxTokens,
 		MaxTreeTokens: d.opts.MaxTreeTokens, MaxPromptTokens: d.opts.MaxPromptTokens, Lineage: d.lineage,
 		Ledger: ledger{root}, Getenv: d.opts.Getenv, Log: d.log.Named("gateway"),
+		MaxCostUSD: d.opts.MaxCostUSD, Prices: pricing.Builtin().With(d.opts.Prices),
 	})
 	if err != nil {
 		return err

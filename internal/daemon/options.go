@@ -10,6 +10,7 @@ import (
 	"github.com/hayward-dev/hayward/gateway"
 	"github.com/hayward-dev/hayward/internal/deadlines"
 	"github.com/hayward-dev/hayward/internal/paths"
+	"github.com/hayward-dev/hayward/internal/pricing"
 	"github.com/hayward-dev/hayward/internal/tracing"
 )
 
@@ -53,6 +54,10 @@ type Options struct {
 	MaxTokens, MaxTreeTokens, MaxPromptTokens int64
 	// Getenv reads the environment that keys of the Upstreams may be in.
 	Getenv func(string) string
+	// MaxCostUSD bounds what the model calls of one agent may cost; 0: no bound.
+	// Prices are over those that are built in.
+	MaxCostUSD float64
+	Prices     pricing.Table
 	// SyncAlways makes each record survive a power cut.
 	SyncAlways bool
 	// Handover leaves children running when Run's context ends.

@@ -50,6 +50,10 @@ type Turn struct {
 	Repeat bool `json:"repeat,omitzero"`
 	// Until, if set, stops the answer before its first part until it is closed.
 	Until <-chan struct{} `json:"-"`
+	// Middle, if set, gets a value when half of a streamed answer is sent, where the
+	// answer then stops until Resume is closed. A value that nobody takes is dropped.
+	Middle chan<- struct{} `json:"-"`
+	Resume <-chan struct{} `json:"-"`
 }
 
 // ToolCall is one call of a tool. An input that is a string makes it a custom tool

@@ -221,6 +221,9 @@ func (s *Server) send(ctx context.Context, w http.ResponseWriter, p parts, turn 
 		if i > 0 {
 			s.sleep(ctx, turn.ChunkMS)
 		}
+		if i == len(p.stream)/2 && turn.Middle != nil {
+			s.pause(ctx, turn)
+		}
 		// A client that went away is seen by the next lines.
 		_, _ = io.WriteString(w, part)
 		_ = flush.Flush()
@@ -234,6 +237,19 @@ func (s *Server) send(ctx context.Context, w http.ResponseWriter, p parts, turn 
 		if ctx.Err() != nil || s.ctx.Err() != nil {
 			panic(http.ErrAbortHandler)
 		}
+	}
+}
+
+// pause tells that half of an answer is sent and waits until it may go on.
+func (s *Server) pause(ctx context.Context, turn Turn) {
+	select {
+	case turn.Middle <- struct{}{}:
+	default:
+	}
+	select {
+	case <-turn.Resume:
+	case <-ctx.Done():
+	case <-s.ctx.Done():
 	}
 }
 

@@ -14,7 +14,7 @@ import (
 )
 
 // files are what of a project counts once it is trusted, below its directory.
-var files = []string{".hayward", ".claude/agents", ".grok", ".codex/agents"}
+var files = []string{".hayward", ".claude/agents", ".claude/skills", ".grok", ".codex/agents"}
 
 // Bounds of what is looked at.
 const (

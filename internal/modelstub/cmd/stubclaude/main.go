@@ -1,6 +1,7 @@
 // Command stubclaude stands in for claude -p --output-format stream-json: it asks
 // the model at $ANTHROPIC_BASE_URL, runs the commands that the model wants, and
-// prints the events that the real one prints. It keeps its conversation in
+// prints the events that the real one prints. A tool other than Bash is denied, as
+// one that nobody approves. It keeps its conversation in
 // $CLAUDE_CONFIG_DIR, so that --resume goes on with it.
 package main
 
@@ -60,6 +61,7 @@ type session struct {
 	model    string
 	turns    int
 	usage    map[string]float64
+	denied   []any
 }
 
 func run(args []string) error {
@@ -120,7 +122,7 @@ func (s *session) converse() error {
 			case "text":
 				text = b.Text
 			case "tool_use":
-				results.Content = append(results.Content, use(b))
+				results.Content = append(results.Content, s.use(b))
 			}
 		}
 		if results.Content != nil {
@@ -183,7 +185,11 @@ func (s *session) post(body []byte) (*answer, error) {
 }
 
 // use runs the command of a Bash call.
-func use(b block) block {
+func (s *session) use(b block) block {
+	if b.Name != "Bash" {
+		s.denied = append(s.denied, map[string]any{"tool_name": b.Name, "tool_use_id": b.ID, "tool_input": b.Input})
+		return block{Type: "tool_result", ToolID: b.ID, IsError: true, Content: "Claude requested permissions to use " + b.Name + ", but you haven't granted it yet."}
+	}
 	input, _ := b.Input.(map[string]any)
 	command, _ := input["command"].(string)
 	out, err := exec.Command("sh", "-c", command).CombinedOutput()
@@ -205,7 +211,7 @@ func (s *session) result(failed bool, text string, stop *string) {
 	}
 	s.print(map[string]any{
 		"type": "result", "subtype": subtype, "is_error": failed, "num_turns": s.turns, "result": text,
-		"stop_reason": stop, "session_id": s.ID, "usage": s.usage, "permission_denials": []any{},
+		"stop_reason": stop, "session_id": s.ID, "usage": s.usage, "permission_denials": append([]any{}, s.denied...),
 	})
 }
 
