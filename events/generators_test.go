@@ -48,6 +48,7 @@ func genSpawn() *rapid.Generator[Spawn] {
 			SubagentType:      maybe(rapid.Just("command")).Draw(t, "type"),
 			ParentPromptID:    maybe(genScope()).Draw(t, "prompt id"),
 			ResumeFrom:        maybe(genRef()).Draw(t, "resume"),
+			MaxContextPercent: rapid.IntRange(0, 100).Draw(t, "percent"),
 			Cwd:               maybe(genPath()).Draw(t, "cwd"),
 			Workspace:         maybe(genPath()).Draw(t, "workspace"),
 			AddDirs:           rapid.SliceOfN(genPath(), 0, 4).Draw(t, "add dirs"),

@@ -73,6 +73,9 @@ func (c *child) setUpAgent() *events.Error {
 		ReadOnlyFiles:  c.plan.Profile().Base() == sandbox.ReadOnly || a.CapabilityMode == string(agents.CapabilityReadOnly) && !slices.Contains(c.plan.Writable, req.Workspace),
 		TrustedProject: a.TrustedProject, UID: os.Geteuid(),
 	}
+	if c.resumes() {
+		r.Resume, r.SessionUsage = c.spec.Resume.Session.ChildSessionID, c.usageBefore
+	}
 	if a.Access == events.AccessGateway {
 		r.Relay = adapter.Relay{URL: relayURL + agentPaths[a.Runner], Token: c.s.cfg.ModelCredential(c.spec.ID, c.spec.Run)}
 	}
@@ -140,6 +143,6 @@ func (c *child) asAgent(s *events.ChildSpec) {
 		return
 	}
 	s.Argv, s.Adapter = c.agent.Argv, &c.agent.Adapter
-	s.Prompt = task(c.spec.Agent, s.Prompt)
+	s.Prompt = task(c.spec.Agent, s.Prompt, c.resumes())
 	s.Relay = c.spec.Agent.Access == events.AccessGateway
 }

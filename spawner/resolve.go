@@ -111,7 +111,7 @@ func refuseUnsupported(s events.Spawn, agent *events.AgentSpec) *events.Error {
 	plain := agent == nil || agent.Runner == events.RunnerCommand
 	for member, set := range map[string]bool{
 		"model": s.Model != "" && plain, "persona": s.Persona != "" && plain, "capability_mode": s.CapabilityMode != "" && plain,
-		"output_schema": len(s.OutputSchema) > 0, "resume_from": s.ResumeFrom != "",
+		"output_schema": len(s.OutputSchema) > 0,
 	} {
 		if set {
 			asked = append(asked, member)
