@@ -86,7 +86,7 @@ var (
 
 // The keys of resumes.
 var (
-	ResumeMaxContext = &Key{Name: "resume.max_context_percent", Kind: KindInt, Scope: ScopeClient, Default: "80", Verbs: "resume, mcp", Least: 1, check: percent,
+	ResumeMaxContext = &Key{Name: "resume.max_context_percent", Kind: KindInt, Scope: ScopeClient, Default: "80", Least: 1, check: percent,
 		About: "how much of the model's context window the conversation of a resumed agent may take, in percent; exactly that much passes. What a project says only lowers it"}
 	ResumeWindows = &Key{Name: "resume.windows", Kind: KindCounts, Scope: ScopeDaemon,
 		About: "tokens that the context window of a model holds, by its name or its beginning with a star, over those that are known; 0: it is gone"}

@@ -51,6 +51,9 @@ func boundaries(r *events.Record) *events.Boundaries {
 		Cwd: events.EffectiveCwd{Path: r.Cwd, From: events.CwdFromRequest}, Isolation: r.Isolation,
 		Sandbox: events.SandboxBoundary{Applied: events.AppliedSandbox(r.Sandbox)},
 	}
+	if r.ResumedFrom != "" {
+		b.ContextSource, b.Cwd.From = events.ContextResumed, events.CwdFromSource
+	}
 	if r.Sandbox != nil {
 		b.Sandbox.Requested = r.Sandbox.Requested
 	}

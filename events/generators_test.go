@@ -204,6 +204,7 @@ func genWire[T any]() *rapid.Generator[T] {
 			reflect.TypeFor[CancelOutcome]():   oneOf(CancelCancelled, CancelAlreadyFinished, CancelNotFound, CancelDraining, CancelWouldCancel),
 			reflect.TypeFor[StopReason]():      oneOf(StopEnd, StopMaxTurns, StopCut),
 			reflect.TypeFor[DenialOrigin]():    oneOf(DenialNoApprover, DenialRule, DenialUnknown),
+			reflect.TypeFor[CwdFrom]():         oneOf(CwdFromWorktree, CwdFromSource, CwdFromRequest),
 			reflect.TypeFor[LayerState]():      oneOf(LayerEnforced, LayerNotRequested, LayerUnavailable),
 			reflect.TypeFor[Network]():         oneOf("", NetworkOpen, NetworkLoopback, NetworkNone),
 			reflect.TypeFor[TreeKill]():        oneOf("", TreeKillPIDNamespace, TreeKillCgroup, TreeKillSweep),

@@ -149,10 +149,8 @@ func TestResumeAgent(t *testing.T) {
 		config, err := os.ReadFile(filepath.Join(u.home, ".config/hayward/config.toml"))
 		require.NoError(t, err)
 		u.configure("config.toml", string(config)+"\n[resume.windows]\n\"stub*\" = 1000\nstub-tiny = 10\n")
-		dir := filepath.Join(u.work, ".hayward")
-		persona := filepath.Join(dir, "personas/terse.toml")
-		require.NoError(t, os.MkdirAll(filepath.Dir(persona), 0o755))
-		require.NoError(t, os.WriteFile(persona, []byte("instructions = \"Be terse.\"\n"), 0o644))
+		require.NoError(t, os.MkdirAll(filepath.Join(u.home, ".config/hayward/personas"), 0o755))
+		persona := u.configure("personas/terse.toml", "instructions = \"Be terse.\"\n")
 		spawn := func(model string, more ...string) string {
 			r := u.run(append([]string{"spawn", "--type", "general-purpose", "--persona", "terse", "--model", model, "--prompt", "Make a file.", "--json"}, more...)...)
 			require.Zero(t, r.code, "%s%s", r.stdout, r.stderr)
