@@ -266,6 +266,8 @@ func TestModels(t *testing.T) {
 		{events.AgentCodex, "", 272_000, true},
 		{events.AgentCodex, "gpt-5.1-codex", 272_000, true},
 		{events.AgentCodex, "gpt-5-mini-x", 9, true},
+		{events.AgentCodex, "gpt-6.2-sol", 272_000, true},
+		{events.AgentCodex, "gpt-4.1-mini", 1_047_576, true},
 		{events.AgentCodex, "llama", 0, false},
 	} {
 		tokens, known := m.Window(c.runner, c.model)
