@@ -20,9 +20,10 @@ type lines struct {
 	r      *bufio.Reader
 	buf    []byte
 	number int
+	most   int // bytes of a line
 }
 
-func newLines(r io.Reader) *lines { return &lines{r: bufio.NewReaderSize(r, 64<<10)} }
+func newLines(r io.Reader) *lines { return &lines{r: bufio.NewReaderSize(r, 64<<10), most: maxLine} }
 
 // next returns the next line without its end; it holds until the next call. whole
 // tells whether the line had an end. After the last line it returns [io.EOF].
@@ -34,8 +35,8 @@ func (l *lines) next() (line []byte, whole bool, err error) {
 	for {
 		part, err := l.r.ReadSlice('\n')
 		l.buf = append(l.buf, part...)
-		if len(l.buf) > maxLine {
-			return nil, false, fmt.Errorf("line %d has over %d bytes", l.number+1, maxLine)
+		if len(l.buf) > l.most {
+			return nil, false, fmt.Errorf("line %d has over %d bytes", l.number+1, l.most)
 		}
 		switch {
 		case err == nil:
