@@ -72,6 +72,7 @@ func (s *supervisor) run() int {
 	defer s.reaper.close()
 
 	rec := newRecorder(s.box, s.files.transcript, s.bus.items)
+	rec.seq = s.spec.ItemsBefore
 	if s.spec.Prompt != "" {
 		s.box.add(events.Item{Kind: events.ItemPrompt, Text: s.spec.Prompt})
 	}

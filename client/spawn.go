@@ -36,7 +36,9 @@ func (c *Client) Spawn(ctx context.Context, s events.Spawn) (Reply[events.SpawnR
 // subagent is known to the coordinator.
 func (c *Client) spawn(ctx context.Context, s events.Spawn, minted bool, accepted func()) (Reply[events.SpawnReply], error) {
 	var none Reply[events.SpawnReply]
-	s.Env = c.environment(s.Env)
+	if s.ResumeFrom == "" { // else what is not named stays as its source had it
+		s.Env = c.environment(s.Env)
+	}
 	if err := s.Validate(); err != nil {
 		return none, err
 	}

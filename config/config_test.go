@@ -202,7 +202,7 @@ a = 1
 	require.Equal(t, []string{
 		project + ":1: daemon: is a whole number and should be a table: [daemon]",
 		project + ":3: limits.total: belongs to the daemon, which serves all projects; set it in the user's config.toml",
-		file + ":1: sesion: unknown key; there are session, [sandbox], [spawn], [limits], [retention], [worktree], [daemon], [metrics], [tracing], [bus], [agents], [gateway], [deadlines]",
+		file + ":1: sesion: unknown key; there are session, [sandbox], [spawn], [limits], [retention], [worktree], [daemon], [metrics], [tracing], [bus], [resume], [agents], [gateway], [deadlines]",
 		file + ":3: sandbox.profile: is a whole number and should be a string",
 		file + ":4: sandbox.profil: unknown key; [sandbox] has profile, best_effort",
 		file + ":6: limits.per_session: 0 is less than 1",
@@ -217,7 +217,7 @@ a = 1
 		file + `:19: deadlines.heartbeat: "99999999h" is out of the range of a duration`,
 		file + ":20: deadlines.max_runtime: 10000h0m0s is over a year",
 		file + `:22: bus.sync: "sometimes" is not one of interval, always`,
-		file + ":23: nonsense: unknown key; there are session, [sandbox], [spawn], [limits], [retention], [worktree], [daemon], [metrics], [tracing], [bus], [agents], [gateway], [deadlines]",
+		file + ":23: nonsense: unknown key; there are session, [sandbox], [spawn], [limits], [retention], [worktree], [daemon], [metrics], [tracing], [bus], [resume], [agents], [gateway], [deadlines]",
 		"$HAYWARD_MAX_RUNTIME: spawn.max_runtime: -1s is less than 1ms",
 	}, p.faults())
 }

@@ -84,6 +84,14 @@ var (
 		Values: []string{SyncInterval, SyncAlways}, About: "when records reach the disk: once a second, so that a power cut may lose the last second, or always"}
 )
 
+// The keys of resumes.
+var (
+	ResumeMaxContext = &Key{Name: "resume.max_context_percent", Kind: KindInt, Scope: ScopeClient, Default: "80", Least: 1, check: percent,
+		About: "how much of the model's context window the conversation of a resumed agent may take, in percent; exactly that much passes. What a project says only lowers it"}
+	ResumeWindows = &Key{Name: "resume.windows", Kind: KindCounts, Scope: ScopeDaemon,
+		About: "tokens that the context window of a model holds, by its name or its beginning with a star, over those that are known; 0: it is gone"}
+)
+
 // The keys of agents and of their models.
 var (
 	AgentRunner = &Key{Name: "agents.runner", Kind: KindString, Scope: ScopeDaemon, Default: events.AgentClaude,
@@ -140,6 +148,7 @@ var Keys = append([]*Key{
 	KeepFinished, KeepFor,
 	WorktreeDir, WorktreeSetup, WorktreeSetupTimeout, WorktreeMaxCount, WorktreeMaxTotal,
 	DaemonIdle, DaemonTCP, DaemonHandover, DaemonLogLevel, MetricsListen, TracingEndpoint, BusSync,
+	ResumeMaxContext, ResumeWindows,
 	AgentRunner, AnthropicURL, AnthropicKeyFile, AnthropicKeyEnv, OpenAIURL, OpenAIKeyFile, OpenAIKeyEnv,
 	GatewayMaxTokens, GatewayMaxTreeTokens, GatewayMaxPromptTokens, GatewayMaxCost, GatewayPrices,
 }, Deadlines...)
@@ -199,6 +208,13 @@ func metricsAddress(v any) error {
 func collector(v any) error {
 	if u, err := url.Parse(v.(string)); v != "" && (err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https")) {
 		return fmt.Errorf("%q is not an http or https URL", v)
+	}
+	return nil
+}
+
+func percent(v any) error {
+	if n := v.(int64); n > 100 {
+		return fmt.Errorf("%d is over 100 percent", n)
 	}
 	return nil
 }

@@ -57,6 +57,11 @@ func (s *State) forked(m Forked) {
 	process := m.Fork.Process
 	r.Process, r.TokenHash, r.TempDir = &process, m.Fork.TokenHash, m.Fork.TempDir
 	r.Worktree = m.Fork.Worktree
+	rebound(r, func(b *events.Boundaries) {
+		if m.Fork.Cwd != "" {
+			b.Cwd.Path = m.Fork.Cwd
+		}
+	})
 }
 
 // started makes a released child active. One that was told to stop stays as it
@@ -74,6 +79,7 @@ func (s *State) started(m Started) {
 	at, report := s.stamp(), m.Report
 	r := s.change(e)
 	r.StartedAt, r.Sandbox = &at, &report
+	rebound(r, func(b *events.Boundaries) { b.Sandbox.Applied = events.AppliedSandbox(&report) })
 	s.move(e, events.StateActive, events.StatusRunning, CauseStarted)
 	s.armRun(e)
 }
@@ -133,6 +139,9 @@ func (s *State) end(e *subagent, end events.End, why Cause) {
 	r.EndedAt, r.EndOrder = &at, s.ends
 	r.Reason, r.Error, r.Exit = end.Reason, end.Error, end.Exit
 	r.Agent = end.Agent
+	if end.Agent != nil && end.Agent.Model != "" {
+		rebound(r, func(b *events.Boundaries) { b.Identity.Model = end.Agent.Model })
+	}
 	r.Output, r.StderrTail, r.SandboxHint, r.Quarantined = end.Output, end.StderrTail, end.SandboxHint, end.Quarantined
 	if end.Worktree != nil {
 		r.Worktree, r.Changes = end.Worktree, end.Changes

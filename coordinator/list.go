@@ -112,7 +112,7 @@ func Snapshot(r *events.Record, progress *events.Progress, now time.Time) events
 		SubagentID: r.ID, Run: r.Run, Name: r.Name, Description: r.Description,
 		SubagentType: r.SubagentType, ParentSessionID: r.ParentSessionID,
 		ParentPromptID: r.ParentPromptID, ParentID: r.ParentID, RootID: r.RootID, SpawnerPromptID: r.SpawnerPromptID,
-		ResumedFrom: r.ResumedFrom, ContextSource: "new", Labels: r.Labels,
+		ResumedFrom: r.ResumedFrom, ContextSource: events.ContextNew, Boundaries: r.Boundaries, Labels: r.Labels,
 		CommandLine: r.CommandLine, Cwd: r.Cwd, Workspace: r.Workspace,
 		Isolation: r.Isolation, Background: r.Background,
 		State: r.State, Status: r.Status, Error: r.Error,
@@ -122,7 +122,10 @@ func Snapshot(r *events.Record, progress *events.Progress, now time.Time) events
 		Usage: r.Usage, TreeUsage: r.TreeUsage,
 	}
 	if r.ResumedFrom != "" {
-		s.ContextSource = "resumed"
+		s.ContextSource = events.ContextResumed
+	}
+	if s.Boundaries == nil {
+		s.Boundaries = boundaries(r)
 	}
 	if r.Output != nil {
 		s.Output = *r.Output

@@ -21,6 +21,10 @@ type (
 		// Spawns says what the subagent may spawn itself, where the limit of depth
 		// leaves room for that.
 		Spawns *events.Spawns
+		// Resume is what a spawn goes on from, and Warnings what its caller is told; nil
+		// for one that begins anew.
+		Resume   *events.ResumeSource
+		Warnings []string
 
 		// digest is that of the spawn, made outside the loop.
 		digest string

@@ -17,6 +17,9 @@ func (s *State) spawn(m Request, req events.Spawn) {
 	spec, err := s.resolveSpawn(m, req)
 	if err == nil {
 		spec.Trace = m.Trace
+		err = s.resolveResume(m, spec)
+	}
+	if err == nil {
 		err = s.admissible(spec)
 	}
 	if err != nil {
@@ -39,7 +42,7 @@ func (s *State) spawn(m Request, req events.Spawn) {
 	if budget := s.awaitBudget(req); !req.RunInBackground && budget > 0 {
 		deadline = s.now.Add(budget)
 	}
-	s.park(&spawnWait{}, m.Responder, []*subagent{e}, deadline)
+	s.park(&spawnWait{warnings: m.Warnings}, m.Responder, []*subagent{e}, deadline)
 }
 
 // resolveSpawn fills in what the coordinator decides: who owns the subagent, how
@@ -158,7 +161,7 @@ func (s *State) create(spec *events.Spec, digest string) *subagent {
 		ParentID: spec.ParentID, SpawnerPromptID: spec.SpawnerPromptID, Depth: spec.Depth, ResumedFrom: req.ResumeFrom,
 		Labels: req.Labels, CommandLine: commandLine(req.Command),
 		Cwd: req.Cwd, Workspace: req.Workspace, Isolation: req.Isolation,
-		SpecDigest: digest, Background: req.RunInBackground,
+		SpecDigest: digest, Background: req.RunInBackground, Boundaries: events.BoundariesOf(spec),
 		CreatedAt: spec.CreatedAt, MaxRuntimeMS: *req.MaxRuntimeMS, Trace: spec.Trace,
 	}
 	if req.MaxMemoryBytes != nil {

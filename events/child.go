@@ -44,6 +44,8 @@ type ChildSpec struct {
 	// Direct gives the command the supervisor's own descriptors 0, 1 and 2, passes
 	// signals on to it, and takes part in no bus.
 	Direct bool `json:"direct,omitzero"`
+	// ItemsBefore are already in the transcript, of the run that is resumed.
+	ItemsBefore uint64 `json:"items_before,omitzero"`
 	// Adapter is set where the command is an agent CLI whose stdout is read as a
 	// stream of events.
 	Adapter *AdapterSpec `json:"adapter,omitempty"`
@@ -133,6 +135,13 @@ type Item struct {
 	MessageID  string     `json:"message_id,omitempty"`
 	Usage      *Usage     `json:"usage,omitempty"`
 	StopReason StopReason `json:"stop_reason,omitempty"`
+
+	// From is the subagent that a resumed one has the item of: Offset is then in
+	// that one's files. Absent for its own.
+	From string `json:"from,omitempty"`
+	// Synthetic tells that the item was put in when the conversation was taken up:
+	// the result of a call that a crash left without one.
+	Synthetic bool `json:"synthetic,omitzero"`
 }
 
 // Report is report.json: written by the child through a descriptor before it

@@ -62,8 +62,15 @@ type Spawn struct {
 	// ParentPromptID is the turn of the parent that asked; the scope of a cancel
 	// by prompt and of [Outstanding].
 	ParentPromptID string `json:"parent_prompt_id,omitempty"`
-	// ResumeFrom is the id of a finished subagent of the same session to go on from.
+	// ResumeFrom is a finished subagent of the same session, by id or name, to go on
+	// from: with its conversation, its type, persona and model, its directory and,
+	// where this request says nothing else, the rest of its request. The prompt is
+	// what it is told next. See docs/resume.md.
 	ResumeFrom string `json:"resume_from,omitempty"`
+	// MaxContextPercent bounds how much of the model's context window the
+	// conversation of ResumeFrom may take. It only ever lowers the coordinator's
+	// bound. 0: that bound.
+	MaxContextPercent int `json:"max_context_percent,omitzero"`
 	// Cwd is the absolute working directory. Default: the workspace.
 	Cwd string `json:"cwd,omitempty"`
 	// Workspace is the absolute directory that the sandbox makes writable.

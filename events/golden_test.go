@@ -27,6 +27,17 @@ func TestGolden(t *testing.T) {
 		ParentSessionID: "s", ParentPromptID: "p", ParentID: someID, ResumedFrom: someID, ContextSource: "new",
 		Labels: map[string]string{"kind": "audit"}, CommandLine: "go vet ./...", Cwd: "/w", Workspace: "/w",
 		Isolation: IsolationNone, Background: true,
+		Boundaries: &Boundaries{
+			ContextSource: ContextResumed, Identity: Identity{Type: "command", Persona: "terse", Model: "m", Pinned: true},
+			ResumeSource: &ResumeSource{
+				Identity:    ResumeIdentity{SubagentID: someID, Type: "command", Persona: "terse", ModelID: "m"},
+				Directories: ResumeDirectories{ChildCwd: "/w", WorktreePath: "/t"},
+				Session:     ResumeSession{ChildSessionID: "c", Items: 3, EstimatedTokens: 80, Window: 100},
+				Snapshot:    ResumeSnapshot{SnapshotRef: "refs/hayward/subagents/" + someID + "/tree"},
+			},
+			Cwd: EffectiveCwd{Path: "/w", From: CwdFromSource}, Isolation: IsolationNone,
+			Sandbox: SandboxBoundary{Requested: "workspace", Applied: "workspace"},
+		},
 		State: StateCompleted, Status: StatusFailed, Success: &success, Reason: ReasonExit, Actor: "ci", ExplicitKill: true, Error: failure,
 		CreatedAt: at(5), StartedAt: &started, EndedAt: &ended, DurationMS: 2000, ElapsedMS: 3000,
 		ExitCode: &code, Signal: "SIGTERM", Exit: &Exit{Code: &code, Signal: "SIGTERM", UserMS: 1, SystemMS: 2, MaxRSSKiB: 3},

@@ -11,7 +11,9 @@ import (
 func TestSpawnsAnd(t *testing.T) {
 	types := []string{"command", "explore", "plan", "x"}
 	draw := func(t *rapid.T, label string) *Spawns {
-		some := func(l string) []string { return rapid.SliceOfDistinct(rapid.SampledFrom(types), rapid.ID).Draw(t, label+l) }
+		some := func(l string) []string {
+			return rapid.SliceOfDistinct(rapid.SampledFrom(types), rapid.ID).Draw(t, label+l)
+		}
 		switch rapid.IntRange(0, 2).Draw(t, label) {
 		case 0:
 			return nil

@@ -131,6 +131,8 @@ type Spec struct {
 	CreatedAt time.Time `json:"created_at"`
 	// Trace is where it stands in a distributed trace.
 	Trace *Trace `json:"trace,omitempty"`
+	// Resume is what it goes on from; absent for one that began anew.
+	Resume *ResumeSource `json:"resume,omitempty"`
 }
 
 // Record is the durable state of one subagent: one key in the bucket
@@ -162,6 +164,9 @@ type Record struct {
 	Workspace   string `json:"workspace"`
 	Isolation   string `json:"isolation"`
 	SpecDigest  string `json:"spec_digest"`
+	// Boundaries are context, identity, cwd, isolation and sandbox, each by itself.
+	// Earlier versions did not write them.
+	Boundaries *Boundaries `json:"boundaries,omitempty"`
 	// Background is true when no caller waits for the result.
 	Background bool `json:"background"`
 
@@ -223,8 +228,9 @@ type Fork struct {
 	Process   Process
 	TokenHash string
 	TempDir   string
-	// Worktree is set under isolation worktree.
+	// Worktree is set under isolation worktree, Cwd is where in it the runner works.
 	Worktree *Worktree
+	Cwd      string
 }
 
 // End is how a child ended, said once no process of it is left.
@@ -306,7 +312,9 @@ type Snapshot struct {
 	Cwd           string            `json:"cwd"`
 	Workspace     string            `json:"workspace"`
 	Isolation     string            `json:"isolation"`
-	Background    bool              `json:"background"`
+	// Boundaries are context, identity, cwd, isolation and sandbox, each by itself.
+	Boundaries *Boundaries `json:"boundaries,omitempty"`
+	Background bool        `json:"background"`
 
 	State  State  `json:"state"`
 	Status Status `json:"status"`

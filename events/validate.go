@@ -103,6 +103,9 @@ func (s Spawn) Validate() *Error {
 	if s.ResumeFrom != "" && !ValidRef(s.ResumeFrom) {
 		f.add(CodeInvalidID, "resume_from %q is neither an id nor a name", clip(s.ResumeFrom))
 	}
+	if s.MaxContextPercent < 0 || s.MaxContextPercent > 100 {
+		f.add(CodeInvalidRequest, "max_context_percent %d is not between 1 and 100", s.MaxContextPercent)
+	}
 	if s.Name != "" && !ValidName(s.Name) {
 		f.add(CodeInvalidRequest, "name %q is not 1 to 64 of A-Z a-z 0-9 _ . - beginning with a letter or digit", clip(s.Name))
 	}

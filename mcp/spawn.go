@@ -51,7 +51,7 @@ var spawnInput = []argument{
 	{"sandbox", text("sandbox profile, see the description of the tool; the default is the widest that may be named unless the user allowed more")},
 	{"isolation", word("none: it works on the files themselves; worktree: in a working tree of its own", events.IsolationNone, events.IsolationWorktree)},
 	{"model", text("model of an agent, in place of its type's")},
-	{"resume_from", text("id of a subagent of this session that has ended, to go on from")},
+	{"resume_from", text("id of a subagent of this session that has ended, to go on from: it knows what was said and done, and reads the prompt next. Leave subagent_type and command out; cwd, model and env stay as they were")},
 	{"max_runtime_ms", number("end it after that long", 1, events.MaxDurationMS)},
 	{"env", table("environment variables to add")},
 	{"labels", table("labels to select by, as in cancel_subagents")},
@@ -68,7 +68,7 @@ func (k *call) spawn(a spawnArguments) (*answer, error) {
 	if a.Background && a.WaitMS != nil {
 		return nil, events.Errorf(events.CodeInvalidRequest, events.LayerGate, "run_in_background and wait_ms exclude each other")
 	}
-	request, refusal := k.spawnRequest(a)
+	request, refusal := k.wanted(a)
 	if refusal != nil {
 		return nil, refusal
 	}

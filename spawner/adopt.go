@@ -137,15 +137,16 @@ func openRecorded(recorded *events.Process) (*process, error) {
 // supervisor writes to the transcript before it does, and where it refuses to, to
 // report.json.
 func (c *child) neverRan() bool {
-	for _, name := range []string{rundir.TranscriptFile, rundir.ReportFile} {
+	before, unknown := c.before()
+	for name, size := range map[string]int64{rundir.TranscriptFile: before.Bytes, rundir.ReportFile: 0} {
 		out, err := c.dir.Output(name, 1, 0, 1)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
-		if err != nil {
+		if err = errors.Join(err, unknown); err != nil {
 			c.log.Error("not known whether the child ran", zap.Error(err))
 		}
-		if err != nil || out.Bytes > 0 {
+		if err != nil || out.Bytes > size {
 			return false
 		}
 	}

@@ -249,7 +249,10 @@ func spawnsOf(d *agents.Definition) *events.Spawns {
 
 // task is what the agent is told: the persona's instructions, the definition's
 // first prompt, the prompt of the spawn.
-func task(spec *events.AgentSpec, prompt string) string {
+func task(spec *events.AgentSpec, prompt string, resumed bool) string {
+	if resumed { // the rest was said before
+		return prompt
+	}
 	parts := []string{}
 	for _, p := range []string{spec.Instructions, spec.InitialPrompt, prompt} {
 		if strings.TrimSpace(p) != "" {

@@ -88,6 +88,9 @@ func (c *child) setUpAgent() *events.Error {
 		TrustedProject: a.TrustedProject, UID: os.Geteuid(),
 		RequireNoDenials: a.RequireNoDenials, OutputSchema: []byte(a.OutputSchema), Hooks: []byte(a.Hooks),
 	}
+	if c.resumes() {
+		r.Resume, r.SessionUsage = c.spec.Resume.Session.ChildSessionID, c.usageBefore
+	}
 	if a.Access == events.AccessGateway {
 		r.Relay = adapter.Relay{URL: relayURL + agentPaths[a.Runner], Token: c.s.cfg.ModelCredential(c.spec.ID, c.spec.Run)}
 	}
@@ -164,6 +167,6 @@ func (c *child) asAgent(s *events.ChildSpec) {
 		return
 	}
 	s.Argv, s.Adapter = c.agent.Argv, &c.agent.Adapter
-	s.Prompt = task(c.spec.Agent, s.Prompt)
+	s.Prompt = task(c.spec.Agent, s.Prompt, c.resumes())
 	s.Relay = c.spec.Agent.Access == events.AccessGateway
 }

@@ -30,14 +30,18 @@ type child struct {
 	tempDir string
 	// home is the private home of an agent, agent its command; empty and nil for a
 	// plain command.
-	home   string
-	agent  *adapter.Setup
-	token  credential
-	proc   *process
-	tree   tree
-	bounds *bounds
-	start  *os.File // write end of the start pipe, nil once used
-	status *os.File // read end of the status pipe
+	home  string
+	agent *adapter.Setup
+	// itemsBefore are in the transcript, and usageBefore is that of the session, from
+	// the run that is gone on from.
+	itemsBefore uint64
+	usageBefore events.Usage
+	token       credential
+	proc        *process
+	tree        tree
+	bounds      *bounds
+	start       *os.File // write end of the start pipe, nil once used
+	status      *os.File // read end of the status pipe
 
 	// report is what the child said of its sandbox, nil until then.
 	report *events.SandboxReport
@@ -116,7 +120,7 @@ func (c *child) live() {
 	}
 	crashpoint.Hit(crashpoint.ChildForked)
 	c.s.cfg.Observer.Forked(c.spec.ID, c.spec.Run, events.Fork{
-		Process: c.proc.identity, TokenHash: c.token.hash, TempDir: c.tempDir, Worktree: c.treeOfRecord(),
+		Process: c.proc.identity, TokenHash: c.token.hash, TempDir: c.tempDir, Worktree: c.treeOfRecord(), Cwd: c.space.cwd,
 	})
 	if !c.awaitRelease() {
 		c.abandon()

@@ -34,6 +34,9 @@ func (c *child) environment() []string {
 	c.agentEnvironment(env)
 	env[events.VariableSubagent] = c.spec.ID
 	c.doorEnvironment(env)
+	if !c.runsAgent() {
+		env[sessionVariable] = c.stateDir()
+	}
 	env["HAYWARD_SANDBOX_PROFILE"] = c.plan.Profile().Name()
 	env["HAYWARD_SANDBOX_NETWORK"] = string(c.plan.Network)
 	if t := c.spec.Trace; t != nil && env["TRACEPARENT"] == "" {
@@ -81,6 +84,7 @@ func (c *child) childSpec(prompt string) events.ChildSpec {
 		Profile:       c.plan.Profile().Name(),
 		Enforced:      c.plan.Profile().Enforced(),
 		Door:          c.door(),
+		ItemsBefore:   c.itemsBefore,
 	}
 	c.asAgent(&spec)
 	return spec

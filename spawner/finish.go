@@ -35,6 +35,7 @@ func (c *child) finish() {
 	c.giveBack()
 	end.Output = c.output(known.report)
 	end.Usage = c.usage(end.Agent)
+	c.keepState(known.report, c.stop)
 	crashpoint.Hit(crashpoint.ResultRead)
 	if !c.endSpace(&end) {
 		c.letGo()

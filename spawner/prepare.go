@@ -64,6 +64,14 @@ func (c *child) prepare() *events.Error {
 	if homeErr != nil {
 		return homeErr
 	}
+	state, stateErr := c.makeStateDir()
+	if stateErr != nil {
+		return stateErr
+	}
+	kept = append(kept, state...)
+	if err := c.bring(); err != nil {
+		return err
+	}
 	req := c.spec.Request
 	profiles, profilesErr := loadProfiles(c.s.cfg.Profiles, req)
 	if profilesErr != nil {
@@ -131,6 +139,7 @@ func (s *Spawner) Clear(id string) {
 			removeTemp(dir, s.cfg.Log)
 		}
 	}
+	s.clearCopies(id)
 	s.clearGroups(id)
 	s.clearTree(id)
 }

@@ -112,7 +112,6 @@ func refuseUnsupported(s events.Spawn, agent *events.AgentSpec) *events.Error {
 	for member, set := range map[string]bool{
 		"model": s.Model != "" && plain, "persona": s.Persona != "" && plain, "capability_mode": s.CapabilityMode != "" && plain,
 		"output_schema": len(s.OutputSchema) > 0 && plain, "require_no_denials": s.RequireNoDenials && plain,
-		"resume_from": s.ResumeFrom != "",
 	} {
 		if set {
 			asked = append(asked, member)

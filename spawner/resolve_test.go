@@ -30,7 +30,6 @@ func TestResolveRefuses(t *testing.T) {
 		"relative PATH is not used": {events.Spawn{Command: []string{"file"}, Cwd: dir, Env: map[string]string{"PATH": "."}}, events.CodeCommandNotFound},
 		"unknown profile":           {events.Spawn{Command: []string{"true"}, Cwd: dir, Sandbox: "fortress"}, events.CodeUnknownProfile},
 		"worktree":                  {events.Spawn{Command: []string{"true"}, Cwd: dir, Isolation: "worktree"}, events.CodeNotRepository},
-		"resume":                    {events.Spawn{Command: []string{"true"}, Cwd: dir, ResumeFrom: "abcd"}, events.CodeUnsupported},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := Resolve(t.Context(), c.spawn, nil, "")

@@ -60,10 +60,17 @@ func (c *child) findSpace() *events.Error {
 	if home == "" {
 		home = c.s.cfg.Home
 	}
-	tree, err := c.s.cfg.Worktrees.Root.Create(ctx, worktree.Request{
+	wanted := worktree.Request{
 		ID: c.spec.ID, Run: c.spec.Run, Session: req.ParentSessionID, Dir: req.Cwd, Home: home,
 		Limits: c.s.cfg.Worktrees.Limits,
-	})
+	}
+	var tree *worktree.Tree
+	var err *events.Error
+	if c.takesTree() {
+		tree, err = c.s.cfg.Worktrees.Root.Resume(ctx, wanted, c.spec.Resume.Identity.SubagentID)
+	} else {
+		tree, err = c.s.cfg.Worktrees.Root.Create(ctx, wanted)
+	}
 	if err != nil {
 		return err
 	}
@@ -130,8 +137,8 @@ func (c *child) confine(r *sandbox.Request) {
 // setUp runs the configured command in a new tree, inside the sandbox.
 func (c *child) setUp() *events.Error {
 	w := c.s.cfg.Worktrees
-	if c.space.tree == nil || w.Setup == "" {
-		return nil
+	if c.space.tree == nil || w.Setup == "" || c.space.tree.TakenFrom != "" {
+		return nil // one that was taken over was set up before
 	}
 	ctx, cancel := c.untilStopped(w.SetupDeadline)
 	defer cancel()

@@ -126,6 +126,9 @@ func (r Root) discardUnmade(ctx context.Context, rec Record) *events.Error {
 	if rec.State != StateMaking {
 		return stillLive(rec.ID)
 	}
+	if err := r.giveBack(rec); err != nil {
+		return err
+	}
 	if err := DeleteRefs(ctx, rec.CommonDir, rec.ID); err != nil {
 		return err
 	}

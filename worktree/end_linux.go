@@ -172,7 +172,7 @@ func (r Root) End(ctx context.Context, id string, start *events.Worktree) Outcom
 	out.Worktree.Path, out.Worktree.Repository, out.Worktree.BaseCommit = r.Tree(rec), rec.Repository, rec.BaseCommit
 	switch rec.State {
 	case StateMaking: // nothing ever ran in it
-		err, rec.Changes = nil, &events.Changes{}
+		err, rec.Changes = r.giveBack(rec), &events.Changes{}
 	case StateLive:
 		rec, err = r.saveAndRecord(ctx, rec, func(rec *Record) {
 			rec.State, rec.EndedAt = StateEnded, time.Now().UTC()
@@ -232,6 +232,9 @@ func (r Root) Undo(ctx context.Context, id string) *events.Error {
 	rec, err := r.Read(id)
 	switch {
 	case err == nil:
+		if err := r.giveBack(rec); err != nil {
+			return err
+		}
 		return r.Discard(ctx, rec)
 	case err.Code == events.CodeUnknownID:
 		return r.RemoveDirectory(id) // cut off while it was made

@@ -64,6 +64,11 @@ type Record struct {
 	Bytes int64 `json:"bytes,omitzero"`
 	Files int   `json:"files,omitzero"`
 
+	// ResumedFrom is the subagent whose files the tree began with; TakenFrom is the
+	// same where the directory itself was taken over from it.
+	ResumedFrom string `json:"resumed_from,omitempty"`
+	TakenFrom   string `json:"taken_from,omitempty"`
+
 	AppliedAt   time.Time `json:"applied_at,omitzero"`
 	DiscardedAt time.Time `json:"discarded_at,omitzero"`
 	// BranchCommit is what the latest branch was made at that the user asked for.

@@ -40,7 +40,7 @@ func TestEveryVerbHasHelp(t *testing.T) {
 		verbs = append(verbs, cmd.Name())
 		check(cmd, cmd.Name())
 	}
-	require.ElementsMatch(t, strings.Fields("spawn run wait cancel rm prune worktree query ps completions outstanding report logs transcript inspect agents trust sandbox serve shutdown config doctor service load mcp completion version help"), verbs)
+	require.ElementsMatch(t, strings.Fields("spawn resume run wait cancel rm prune worktree query ps completions outstanding report logs transcript inspect agents trust sandbox serve shutdown config doctor service load mcp completion version help"), verbs)
 	for _, args := range []string{"nonsense", "ps positional", "help nonsense", "help spawn more", "completion nonsense", "completion", "config nonsense"} {
 		r := b.run(strings.Fields(args)...)
 		require.Equal(t, 2, r.code, args)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -68,14 +69,12 @@ func (a *app) showInspect(r events.InspectReply) error {
 	if r.Spec != nil {
 		d.add("may spawn", "%s", r.Spec.Spawns)
 	}
-	d.add("context", "%s %s", s.ContextSource, s.ResumedFrom)
+	d.boundaries(s)
 	for _, k := range slices.Sorted(maps.Keys(s.Labels)) {
 		d.add("label", "%s=%s", k, s.Labels[k])
 	}
 	d.add("command", "%s", s.CommandLine)
-	d.add("cwd", "%s", s.Cwd)
 	d.add("workspace", "%s", s.Workspace)
-	d.add("isolation", "%s", s.Isolation)
 	d.worktree(s.Worktree, s.Changes)
 	d.add("background", "%s", yesNo(s.Background))
 	d.add("state", "%s", s.State)
@@ -113,6 +112,42 @@ func (a *app) showInspect(r events.InspectReply) error {
 	d.sandbox(s.Sandbox)
 	d.add("directory", "%s", r.Dir)
 	return a.write([]byte(d.b.String()))
+}
+
+// boundaries shows what bounds it, each by itself.
+func (d *details) boundaries(s events.Snapshot) {
+	b := s.Boundaries
+	if b == nil { // of a coordinator of an earlier version
+		d.add("context", "%s %s", s.ContextSource, s.ResumedFrom)
+		d.add("cwd", "%s", s.Cwd)
+		d.add("isolation", "%s", s.Isolation)
+		return
+	}
+	d.add("context source", "%s", b.ContextSource)
+	if r := b.ResumeSource; r != nil {
+		d.add("resumed from", "%s", r.Identity.SubagentID)
+		d.add("  its cwd", "%s", r.Directories.ChildCwd)
+		d.add("  its worktree", "%s", r.Directories.WorktreePath)
+		d.add("  its session", "%s", r.Session.ChildSessionID)
+		d.add("  its snapshot", "%s", r.Snapshot.SnapshotRef)
+		window := ""
+		if r.Session.Window > 0 {
+			window = fmt.Sprintf(" of a window of %d", r.Session.Window)
+		}
+		d.add("  taken over", "%d items, about %d tokens%s", r.Session.Items, r.Session.EstimatedTokens, window)
+	}
+	d.add("persona", "%s", b.Identity.Persona)
+	if b.Identity.Model != "" {
+		pinned := ""
+		if b.Identity.Pinned {
+			pinned = "(pinned)"
+		}
+		d.add("model", "%s %s", b.Identity.Model, pinned)
+	}
+	d.add("cwd", "%s (from %s)", cmp.Or(b.Cwd.Path, s.Cwd), b.Cwd.From)
+	d.add("isolation", "%s", b.Isolation)
+	d.add("sandbox requested", "%s", b.Sandbox.Requested)
+	d.add("sandbox applied", "%s", cmp.Or(b.Sandbox.Applied, "not yet"))
 }
 
 // worktree shows a working tree and what was changed in it.

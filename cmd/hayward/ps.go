@@ -17,6 +17,7 @@ type psFlags struct {
 	quiet   bool
 	watch   bool
 	tree    bool
+	bounds  bool
 	since   time.Duration
 }
 
@@ -36,6 +37,7 @@ on a terminal in place; with --json it is then one object a line.`,
   hayward ps -a --since 1h
   hayward ps -w
   hayward ps --tree --since 10m
+  hayward ps -a --boundaries
   hayward wait $(hayward ps -q --session build)
   hayward ps --json | jq '.subagents[].command_line'`,
 		Args: cobra.NoArgs,
@@ -47,6 +49,7 @@ on a terminal in place; with --json it is then one object a line.`,
 	flags.BoolVarP(&f.quiet, "quiet", "q", false, "ids only")
 	flags.BoolVarP(&f.watch, "watch", "w", false, "show it anew at each change")
 	flags.BoolVar(&f.tree, "tree", false, "by session and prompt, and below the subagent that asked for them")
+	flags.BoolVar(&f.bounds, "boundaries", false, "show context, identity, cwd, isolation and sandbox, each by itself")
 	flags.DurationVar(&f.since, "since", 0, "and the finished ones that ended at most that long ago")
 	return cmd
 }
@@ -95,10 +98,30 @@ func listTable(list events.ListActiveReply, f psFlags) *table {
 	if f.tree {
 		return treeTable(list.Subagents)
 	}
+	if f.bounds {
+		return boundariesTable(list.Subagents)
+	}
 	t := &table{header: snapshotHeader}
 	for _, s := range list.Subagents {
 		t.addSnapshot(s, "")
 	}
 	t.addCosts(list.Subagents)
+	return t
+}
+
+// boundariesTable shows what bounds each subagent.
+func boundariesTable(list []events.Snapshot) *table {
+	t := &table{header: []string{"ID", "NAME", "STATUS", "CONTEXT", "SOURCE", "TYPE", "PERSONA", "MODEL", "PINNED", "CWD", "FROM", "ISOLATION", "REQUESTED", "APPLIED"}}
+	for _, s := range list {
+		b := s.Boundaries
+		if b == nil { // of a coordinator of an earlier version
+			b = &events.Boundaries{
+				ContextSource: s.ContextSource, Identity: events.Identity{Type: s.SubagentType},
+				Cwd: events.EffectiveCwd{Path: s.Cwd}, Isolation: s.Isolation,
+			}
+		}
+		t.add(shortID(s.SubagentID), s.Name, shownStatus(s), b.ContextSource, shortID(s.ResumedFrom), b.Identity.Type, b.Identity.Persona,
+			b.Identity.Model, yesNo(b.Identity.Pinned), b.Cwd.Path, string(b.Cwd.From), b.Isolation, b.Sandbox.Requested, b.Sandbox.Applied)
+	}
 	return t
 }

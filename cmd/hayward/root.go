@@ -52,7 +52,7 @@ func (a *app) rootCommand() *cobra.Command {
 	)
 	for group, commands := range map[string][]*cobra.Command{
 		groupWork: {
-			a.withSettings(a.spawnCommand()), a.withSettings(a.runCommand()), a.waitCommand(),
+			a.withSettings(a.spawnCommand()), a.withSettings(a.resumeCommand()), a.withSettings(a.runCommand()), a.waitCommand(),
 			a.withSettings(a.cancelCommand()), a.rmCommand(), a.pruneCommand(), a.worktreeCommand(), a.withSettings(a.mcpCommand()),
 		},
 		groupSee: {

@@ -139,6 +139,7 @@ func (a *app) applySpawn(s *events.Spawn) {
 		s.MaxMemoryBytes = &n
 	}
 	s.IdleTimeoutMS = milliseconds(c.Duration(config.SpawnIdleTimeout))
+	a.applyResume(s)
 }
 
 // explainProfile adds to the refusal of a profile where its name came from.
@@ -170,6 +171,7 @@ func (a *app) daemonOptions() daemon.Options {
 			Dir: c.String(config.WorktreeDir), Setup: c.String(config.WorktreeSetup), SetupDeadline: c.Duration(config.WorktreeSetupTimeout),
 			Limits: worktree.Limits{MaxCount: c.Int(config.WorktreeMaxCount), MaxTotal: c.Bytes(config.WorktreeMaxTotal)},
 		},
+		Resume:     resumePolicy(c),
 		SyncAlways: c.String(config.BusSync) == config.SyncAlways,
 		Origins:    make(map[string]string),
 		Settle:     enforcePins(c),

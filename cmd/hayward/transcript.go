@@ -139,7 +139,7 @@ func sinceOffset(ctx context.Context, c *connection, r events.FileRequest, begin
 	}
 	var offset int64
 	items := &itemWriter{each: func(_ []byte, item events.Item) error {
-		if item.Stream == stream && item.At.Before(begin) {
+		if item.From == "" && item.Stream == stream && item.At.Before(begin) {
 			offset = max(offset, item.Offset+item.Bytes)
 		}
 		return nil

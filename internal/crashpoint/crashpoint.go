@@ -34,11 +34,17 @@ const (
 	WorktreeMade     Point = "worktree-made"     // a working tree is complete, nothing of the subagent is prepared
 	SnapshotReferred Point = "snapshot-referred" // the refs of a working tree's end are set, its record says live
 	SnapshotRecorded Point = "snapshot-recorded" // the working tree's record says ended, the directory is there
+
+	WorktreeTaken Point = "worktree-taken" // the directory of a resumed one's working tree was moved to its new owner
+	ResumeCopied  Point = "resume-copied"  // the conversation of a resumed one is in the run directory, nothing says so
 )
 
 // Worktree lists the points that only a subagent with a working tree passes, in
 // their order.
 var Worktree = []Point{WorktreeReferred, WorktreeMade, SnapshotReferred, SnapshotRecorded}
+
+// Resume lists the points that only a resumed subagent with a working tree passes.
+var Resume = []Point{WorktreeTaken, ResumeCopied}
 
 // The points that the command line passes when it applies a working tree.
 const (

@@ -286,6 +286,7 @@ func (d *daemon) wire() error {
 	}, d.bus.Interested, d.log.Named("service"))
 	d.service.profiles = p.Profiles()
 	d.service.agents = d.agents(home)
+	d.service.resumes = &resumes{root: root, trees: trees.Root, policy: d.opts.Resume, agents: d.service.agents, lookup: f.lookup}
 	return d.observe(d.ctx, track)
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/hayward-dev/hayward/internal/paths"
 	"github.com/hayward-dev/hayward/internal/pricing"
 	"github.com/hayward-dev/hayward/internal/tracing"
+	"github.com/hayward-dev/hayward/resume"
 )
 
 // Options configure one daemon. Zero values mean the documented defaults.
@@ -47,6 +48,8 @@ type Options struct {
 	Settle func(*events.Spawn) *events.Error
 	// AgentRunner runs agent types that name no runner.
 	AgentRunner string
+	// Resume bounds what may be gone on from.
+	Resume resume.Policy
 	// Upstreams are the model APIs that agents reach through the gateway.
 	// MaxTokens bounds what one of them may use there, MaxTreeTokens what those of one
 	// tree may together, MaxPromptTokens those of one prompt; 0: no bound.

@@ -37,6 +37,7 @@ type service struct {
 	instruments *instruments
 	traces      *traces
 	agents      spawner.Agents
+	resumes     *resumes
 
 	// lastUse is when a client last asked for anything, in Unix nanoseconds.
 	lastUse atomic.Int64
@@ -182,24 +183,38 @@ func (s *service) onEvent(kind events.Kind, r micro.Request) {
 				return
 			}
 		}
-		spawn, agent, err := s.agents.Resolve(spawn)
-		resolved := spawn
-		if err == nil {
-			resolved, err = spawner.Resolve(s.ctx, spawn, agent, s.profiles)
-		}
-		if err == nil {
-			err = spawner.CheckHost(spawn.ID)
-		}
+		request, err := s.resolve(spawn)
 		if err != nil {
 			reply.fail(err)
 			return
 		}
-		var to coordinator.Responder = reply
-		if !spawn.RunInBackground {
-			to = s.callers.watch(reply)
+		request.Trace, request.Responder = traced, reply
+		if asked, is := request.Event.(events.Spawn); is && !asked.RunInBackground {
+			request.Responder = s.callers.watch(reply)
 		}
-		s.submit(coordinator.Request{Event: resolved, Agent: agent, Spawns: spawner.Spawns(spawn, agent), Trace: traced, Responder: to})
+		s.submit(request)
 	})
+}
+
+// resolve fills in what a spawn leaves open and refuses what cannot start.
+func (s *service) resolve(spawn events.Spawn) (coordinator.Request, *events.Error) {
+	spawn, resumed, err := s.resumes.settle(s.ctx, spawn)
+	if err != nil {
+		return coordinator.Request{}, err
+	}
+	spawn, agent, err := s.agents.Resolve(spawn)
+	if err == nil {
+		err = resumed.check(agent)
+	}
+	if err == nil {
+		spawn, err = spawner.Resolve(s.ctx, spawn, agent, s.profiles)
+	}
+	if err == nil {
+		err = spawner.CheckHost(spawn.ID)
+	}
+	return coordinator.Request{
+		Event: spawn, Agent: agent, Spawns: spawner.Spawns(spawn, agent), Resume: resumed.source, Warnings: resumed.warnings,
+	}, err
 }
 
 // beginResolving takes one of the tokens, or refuses: what is not checked yet is

@@ -16,7 +16,9 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
+	"unicode"
 )
 
 func main() {
@@ -73,18 +75,33 @@ func run(args []string) error {
 		return err
 	}
 	s := &session{ID: fmt.Sprintf("%08x-0000-4000-8000-%012x", time.Now().Unix(), os.Getpid()), model: value(args, "--model", "stub"), usage: map[string]float64{}}
-	if id := value(args, "--resume", ""); id != "" {
-		s.ID = id
-	}
-	s.file = filepath.Join(os.Getenv("CLAUDE_CONFIG_DIR"), s.ID+".json")
-	if b, err := os.ReadFile(s.file); err == nil {
-		if err := json.Unmarshal(b, s); err != nil {
-			return err
-		}
+	resume := value(args, "--resume", "")
+	if resume != "" {
+		s.ID = resume
 	}
 	cwd, err := os.Getwd()
 	if err != nil {
 		return err
+	}
+	// As the real one, it finds a session by the working directory alone.
+	project := strings.Map(func(c rune) rune {
+		if c < 0x80 && (unicode.IsLetter(c) || unicode.IsDigit(c)) {
+			return c
+		}
+		return '-'
+	}, cwd)
+	s.file = filepath.Join(os.Getenv("CLAUDE_CONFIG_DIR"), "projects", project, s.ID+".jsonl")
+	if err := os.MkdirAll(filepath.Dir(s.file), 0o700); err != nil {
+		return err
+	}
+	if resume != "" {
+		b, err := os.ReadFile(s.file)
+		if err != nil {
+			return fmt.Errorf("no conversation found with session ID: %s: %w", resume, err)
+		}
+		if err := json.Unmarshal(b, s); err != nil {
+			return err
+		}
 	}
 	s.print(map[string]any{"type": "system", "subtype": "init", "session_id": s.ID, "model": s.model, "cwd": cwd, "permissionMode": value(args, "--permission-mode", "default"), "tools": []string{"Bash"}})
 	s.Messages = append(s.Messages, message{"user", []block{{Type: "text", Text: string(prompt)}}})
