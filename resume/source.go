@@ -107,6 +107,7 @@ func inherit(s events.Spawn, src Source) events.Spawn {
 	s.Deny = orSlice(s.Deny, from.Deny)
 	s.Labels = orMap(s.Labels, from.Labels)
 	s.Inputs = orMap(s.Inputs, from.Inputs)
+	s.MaySpawn = orSlice(s.MaySpawn, from.MaySpawn)
 	s.MaxRuntimeMS = cmp.Or(s.MaxRuntimeMS, from.MaxRuntimeMS)
 	s.MaxMemoryBytes = cmp.Or(s.MaxMemoryBytes, from.MaxMemoryBytes)
 	s.IdleTimeoutMS = cmp.Or(s.IdleTimeoutMS, from.IdleTimeoutMS)
