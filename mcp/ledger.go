@@ -47,9 +47,9 @@ func (l *ledger) arrived(id jsonrpc.ID) {
 func (l *ledger) cancelled(id jsonrpc.ID) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	// Its answer may have been read before it counts as written.
 	if _, running := l.calls[id]; running {
 		l.calls[id] = true
-		return
 	}
 	giveUp := func(list []*handover) []*handover {
 		return slices.DeleteFunc(list, func(h *handover) bool {
