@@ -1,17 +1,16 @@
 package pricing
 
-// The thresholds above which a request as a whole has other rates.
-const (
-	openaiLong    = 272_000
-	anthropicLong = 100_000
-)
+// openaiLong is the prompt above which a request as a whole has other rates.
+const openaiLong = 272_000
 
 // builtin are the prices of the models' makers for their own APIs, standard
 // processing, as published up to November 2026:
 //
 //   - Anthropic: platform.claude.com/docs/en/about-claude/pricing and the overview
 //     pages of the models there. Cache writes are those of five minutes; what is
-//     written for an hour costs more than is counted here.
+//     written for an hour costs more than is counted here. Where a page names no
+//     price of the cache, it is by the rule of the first: a tenth of input for
+//     reads, a quarter more than input for writes.
 //   - OpenAI: developers.openai.com/api/docs/models/MODEL. Cache writes are those
 //     of the shortest retention.
 //
@@ -26,20 +25,13 @@ var builtin = Table{
 	"claude-opus-4-6":   flat(5, 25, 0.50, 6.25),
 	"claude-opus-4-5":   flat(5, 25, 0.50, 6.25),
 	"claude-opus-4-1":   flat(15, 75, 1.50, 18.75),
-	"claude-sonnet-5-5": flat(2, 10, 0.10, 2.50), // its cache reads since 2026-10-07
 	"claude-sonnet-5":   flat(2, 10, 0.20, 2.50),
 	"claude-sonnet-4-6": flat(3, 15, 0.30, 3.75),
 	"claude-sonnet-4-5": flat(3, 15, 0.30, 3.75),
-	"claude-haiku-5-5": {
-		Rates: Rates{Input: 0.10, Output: 0.50, CacheRead: 0.01, CacheWrite: 0.125},
-		Long:  &Long{Over: anthropicLong, Rates: Rates{Input: 0.50, Output: 2.50, CacheRead: 0.05, CacheWrite: 0.625}},
-	},
-	"claude-haiku-4-5": flat(1, 5, 0.10, 1.25),
+	"claude-haiku-4-5":  flat(1, 5, 0.10, 1.25),
 
 	"gpt-6.2-sol":   openai(2, 10, 0.10, 2.50),
-	"gpt-6.1-sol":   openai(2, 10, 0.10, 2.50),
 	"gpt-6.1-terra": openai(1, 5, 0.05, 1.25),
-	"gpt-6-sol":     openai(2, 10, 0.20, 2.50),
 }
 
 func flat(input, output, cacheRead, cacheWrite float64) Price {
