@@ -73,6 +73,7 @@ const (
 	CodeWouldLose          Code = "would_lose"             // only force does it: something would be lost
 	CodeResumeNotFound     Code = "resume_not_found"       // there is no such subagent in the session to resume
 	CodeResumeLive         Code = "resume_live"            // the subagent to resume has not ended
+	CodeResumeNested       Code = "resume_nested"          // the subagent to resume was spawned by another, within whose bounds it ran
 	CodeResumeType         Code = "resume_type"            // the subagent to resume is of another type, or its type is run otherwise now
 	CodeResumePersona      Code = "resume_persona"         // the subagent to resume has another persona
 	CodeResumePersonaGone  Code = "resume_persona_gone"    // the persona of the subagent to resume cannot be had any more

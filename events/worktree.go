@@ -20,7 +20,7 @@ type Worktree struct {
 	Kept    bool     `json:"kept"`
 	KeptFor []string `json:"kept_for,omitempty"`
 	// Problem is why the refs of its end do not hold everything; the directory is
-	// kept then.
+	// kept then, unless that it is gone is the problem.
 	Problem *Error `json:"problem,omitempty"`
 }
 

@@ -60,7 +60,7 @@ const WarningModelPinned = "model_pinned"
 func Admit(src Source, req events.Spawn, p Policy, ev Evidence) (Admission, *events.Error) {
 	g := &gates{src: src, req: req, policy: p.withDefaults(), ev: ev}
 	for _, gate := range []func() *events.Error{
-		g.ended, g.sameType, g.samePersona, g.model, g.transcript, g.window, g.session, g.place,
+		g.ended, g.ownMaster, g.sameType, g.samePersona, g.model, g.transcript, g.window, g.session, g.place,
 	} {
 		if err := gate(); err != nil {
 			return Admission{}, err.WithDetail("subagent_id", src.Record.ID)
@@ -100,6 +100,16 @@ func (g *gates) ended() *events.Error {
 			WithRemedy("leave the command out, or spawn anew")
 	}
 	return nil
+}
+
+// ownMaster refuses a nested subagent: its rights were those that its spawner had
+// left, and what it runs was chosen in there. From outside neither would hold.
+func (g *gates) ownMaster() *events.Error {
+	if g.src.Record.Depth == 0 {
+		return nil
+	}
+	return g.refuse(events.CodeResumeNested, "it was spawned by the subagent %s and ran within its bounds", g.src.Record.ParentID).
+		WithDetail("root_id", g.src.Record.RootID).WithRemedy("resume the one at the top of its tree, %s, which may spawn it again", g.src.Record.RootID)
 }
 
 func (g *gates) sameType() *events.Error {

@@ -89,6 +89,7 @@ func TestGates(t *testing.T) {
 		asked []string
 	}{
 		"live":              {src: func(s *Source) { s.Record.State = events.StateActive }, code: events.CodeResumeLive},
+		"nested":            {src: func(s *Source) { s.Record.Depth, s.Record.ParentID = 1, "x" }, code: events.CodeResumeNested},
 		"another command":   {req: events.Spawn{Command: []string{"ls"}}, code: events.CodeInvalidRequest},
 		"type":              {req: events.Spawn{SubagentType: "explore"}, code: events.CodeResumeType},
 		"type in capitals":  {req: events.Spawn{SubagentType: "Reviewer"}, code: events.CodeResumeType},

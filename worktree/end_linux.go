@@ -163,7 +163,10 @@ func (r Root) End(ctx context.Context, id string, start *events.Worktree) Outcom
 	rec, err := r.Read(id)
 	if err != nil {
 		if _, statErr := os.Lstat(r.Dir(id)); errors.Is(statErr, fs.ErrNotExist) {
-			out.Worktree.Kept, out.Changes = false, &events.Changes{} // it ended clean before a crash
+			out.Worktree.Kept, out.Worktree.Problem = false, lost(ctx, id, start)
+			if out.Worktree.Problem == nil {
+				out.Changes = &events.Changes{} // it ended clean before a crash
+			}
 		} else {
 			out.Worktree.Problem, out.Worktree.KeptFor = err, []string{"not saved"}
 		}
@@ -192,6 +195,30 @@ func (r Root) End(ctx context.Context, id string, start *events.Worktree) Outcom
 		out.Worktree.Kept = false
 	}
 	return out
+}
+
+// lost says why a tree whose directory is not there may have lost something, nil if
+// it ended clean: that deletes its refs before its directory.
+func lost(ctx context.Context, id string, start *events.Worktree) *events.Error {
+	if start == nil || start.Repository == "" {
+		return nil
+	}
+	p, err := locate(start.Repository)
+	var refs map[string]string
+	if err == nil {
+		refs, err = ListRefs(ctx, p.commonDir, id)
+	}
+	switch {
+	case err != nil:
+		return events.Errorf(events.CodeWorktreeFailed, events.LayerWorkspace, "worktree %s: its directory is gone, and whether it was saved cannot be told: %w", id, err)
+	case len(refs) == 0:
+		return nil
+	}
+	e := events.Errorf(events.CodeWorktreeFailed, events.LayerWorkspace, "worktree %s: its directory %s is gone and was not deleted by Hayward; what was in it is not saved", id, start.Path)
+	if refs["subagents/"+RefTree] != "" {
+		return e.WithRemedy("%s has what it was at its last snapshot", EndRef(id, RefTree))
+	}
+	return e
 }
 
 // condemned begins the name of a directory whose deletion is decided.

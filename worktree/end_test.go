@@ -59,6 +59,33 @@ func TestEndClean(t *testing.T) {
 	require.Equal(t, out.Worktree, root.End(t.Context(), tree.ID, tree.Events()).Worktree)
 }
 
+// A directory that somebody else deleted is no clean end: what was in it is lost, and
+// the record says so.
+func TestEndOfADeletedTree(t *testing.T) {
+	u := newUser(t)
+	u.write("file", "x\n")
+	u.commit("one")
+	root := newRoot(t)
+	for _, snapshot := range []bool{false, true} {
+		tree := create(t, root, u.dir)
+		inside(t, tree).write("file", "work\n")
+		if snapshot {
+			_, err := root.Snapshot(t.Context(), tree.ID)
+			requireNo(t, err)
+		}
+		require.NoError(t, os.RemoveAll(root.Dir(tree.ID)))
+		out := end(t, root, tree)
+		require.False(t, out.Worktree.Kept)
+		require.Nil(t, out.Changes)
+		require.NotNil(t, out.Worktree.Problem)
+		require.ErrorContains(t, out.Worktree.Problem, "is gone")
+		require.Equal(t, snapshot, strings.Contains(out.Worktree.Problem.Remedy, EndRef(tree.ID, RefTree)))
+	}
+	require.NoError(t, os.RemoveAll(u.dir))
+	out := root.End(t.Context(), events.NewID(), &events.Worktree{Repository: u.dir})
+	require.ErrorContains(t, out.Worktree.Problem, "cannot be told")
+}
+
 // work changes a tree in every way.
 func work(t testing.TB, in *user) {
 	in.write("tracked", "inside\n")

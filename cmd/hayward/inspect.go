@@ -156,7 +156,10 @@ func (d *details) worktree(w *events.Worktree, c *events.Changes) {
 		return
 	}
 	path := w.Path
-	if !w.Kept {
+	switch {
+	case !w.Kept && w.Problem != nil:
+		path += " (gone)"
+	case !w.Kept:
 		path += " (gone: nothing changed)"
 	}
 	d.add("worktree", "%s", path)

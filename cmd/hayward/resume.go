@@ -215,7 +215,8 @@ type resumedOne struct {
 	Warnings   []string      `json:"warnings,omitempty"`
 }
 
-// unfinished are the ends that are worth going on from: not completed, and not gone
+// unfinished are the ends that are worth going on from: of no subagent's own, not
+// completed, and not gone
 // on from since.
 func unfinished(list []events.Snapshot) (found []events.Snapshot) {
 	resumed := make(map[string]bool)
@@ -223,7 +224,7 @@ func unfinished(list []events.Snapshot) (found []events.Snapshot) {
 		resumed[s.ResumedFrom] = true
 	}
 	for _, s := range list {
-		if s.Status.Terminal() && s.Status != events.StatusCompleted && !resumed[s.SubagentID] {
+		if s.ParentID == "" && s.Status.Terminal() && s.Status != events.StatusCompleted && !resumed[s.SubagentID] {
 			found = append(found, s)
 		}
 	}
