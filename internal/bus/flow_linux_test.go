@@ -1,6 +1,7 @@
 package bus
 
 import (
+	"bufio"
 	"context"
 	"fmt"
 	"io"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/stretchr/testify/require"
+	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/hayward-dev/hayward/events"
 )
@@ -203,4 +205,27 @@ func TestShutdown(t *testing.T) {
 	require.Error(t, err)
 	require.ErrorIs(t, f.ServeClients(f.client), net.ErrClosed)
 	f.Revoke(id)
+}
+
+// What a child may not do is refused each time and logged a few times.
+func TestViolationsDoNotFillTheLog(t *testing.T) {
+	f := start(t, nil)
+	_, conn := f.rawChild(t)
+	const tries = 2000
+	sent := make(chan error, 1)
+	go func() {
+		_, err := conn.Write([]byte(strings.Repeat("PUB "+events.AckPrefix+".x 0\r\n\r\n", tries) + "PING\r\n"))
+		sent <- err
+	}()
+	refused := 0
+	for in := bufio.NewScanner(conn); in.Scan() && in.Text() != "PONG"; {
+		if strings.HasPrefix(in.Text(), "-ERR 'Permissions Violation") {
+			refused++
+		}
+	}
+	require.NoError(t, <-sent)
+	require.Equal(t, tries, refused)
+	lines := f.logs.Filter(func(e observer.LoggedEntry) bool { return strings.Contains(e.Message, "Violation") }).Len()
+	require.Positive(t, lines)
+	require.LessOrEqual(t, lines, 30)
 }

@@ -9,6 +9,8 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"go.uber.org/zap"
+
+	"github.com/hayward-dev/hayward/internal/lograte"
 )
 
 // serverLog gives the server's warnings and errors to our log. The server tells
@@ -19,6 +21,9 @@ type serverLog struct {
 	onWriteError func(error)
 	// expected tells the errors that are none.
 	expected func(line string) bool
+
+	// violations are lines that a client can cause as often as it likes.
+	violations lograte.Logger
 
 	mu       sync.Mutex
 	fatalErr error
@@ -50,9 +55,17 @@ func (l *serverLog) Errorf(format string, args ...any) {
 		l.log.Debug(line)
 		return
 	}
+	if slices.ContainsFunc(violations, func(words string) bool { return strings.Contains(line, words) }) {
+		l.violations.Log(l.log.Error, line)
+		return
+	}
 	l.log.Error(line)
 	l.watch(line)
 }
+
+// violations are the words in which the server says that a client did what it may
+// not, or said what it does not understand.
+var violations = []string{"Violation", "parse error", "authentication error", "maximum payload", "maximum connections", "maximum subscriptions"}
 
 // writeErrors are the words in which the server says that a stream, or all of
 // them, stopped taking writes. A publisher gets no answer then. Were the words

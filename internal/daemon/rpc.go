@@ -13,6 +13,7 @@ import (
 	"github.com/hayward-dev/hayward/coordinator"
 	"github.com/hayward-dev/hayward/events"
 	"github.com/hayward-dev/hayward/internal/bus"
+	"github.com/hayward-dev/hayward/internal/lograte"
 	"github.com/hayward-dev/hayward/internal/rundir"
 	"github.com/hayward-dev/hayward/spawner"
 )
@@ -27,6 +28,9 @@ type rpc struct {
 	*service
 	root rundir.Root
 	sub  *nats.Subscription
+
+	// foreign are the lines that a subagent can cause.
+	foreign lograte.Logger
 
 	mu sync.Mutex
 	// open counts the requests of each subagent that are not answered; guarded by mu.
@@ -65,7 +69,7 @@ func (r *rpc) take(m *nats.Msg) {
 		return
 	}
 	if m.Reply != "" && !bus.ReplyAllowed(id, m.Reply) {
-		r.log.Warn("request of a subagent with a foreign reply subject dropped", zap.String("id", id), zap.String("request", request))
+		r.foreign.Log(r.log.Warn, "request of a subagent with a foreign reply subject dropped", zap.String("id", id), zap.String("request", request))
 		return
 	}
 	reply := responder{replier: r.replies, subject: m.Reply, ackSubject: func(token string) string { return events.RPCAckSubject(id, token) }}
