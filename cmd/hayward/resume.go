@@ -20,11 +20,13 @@ stdin, or without one with that of before. The source is not changed and can be
 resumed again. Where it cannot be gone on from as it was, the refusal says why and
 nothing is started.
 
-Without --detach it is in the foreground, as with spawn. What no flag changes is as
-the source had it: sandbox, isolation, environment, labels, limits.
+Without --detach it is in the foreground, as with spawn, but for stdin: what it reads
+there is the prompt. What no flag changes is as the source had it: sandbox, isolation,
+environment, labels, limits.
 
-With --all --run RUN everything of a run that did not complete, and was not resumed
-since, is resumed in the background.`
+With --all --run RUN every subagent of a run that ended without completing, and was
+not resumed since, is resumed in the background. What of the plan never began is for
+run --continue.`
 
 const resumeExamples = `  hayward resume docs --prompt "Now the examples, too."
   hayward resume 5f3a --detach --prompt @next.md
