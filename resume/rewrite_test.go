@@ -11,46 +11,46 @@ import (
 )
 
 func TestPathsText(t *testing.T) {
-	p := NewPaths(Move{"/work/a", "/trees/x"}, Move{"/work/a/deep", "/elsewhere"}, Move{"/same", "/same"}, Move{"/", "/root"}, Move{"", "/x"})
+	p := NewPaths(Move{"/src/a", "/trees/x"}, Move{"/src/a/deep", "/elsewhere"}, Move{"/same", "/same"}, Move{"/", "/root"}, Move{"", "/x"})
 	require.Len(t, p, 2)
 	for from, to := range map[string]string{
-		"/work/a":                   "/trees/x",
-		"/work/a/b.go":              "/trees/x/b.go",
-		"/work/a/deep/f":            "/elsewhere/f",
-		"cd '/work/a' && ls":        "cd '/trees/x' && ls",
-		"in /work/a.":               "in /trees/x.",
-		"in /work/a. And":           "in /trees/x. And",
-		"/work/a:/work/a/b":         "/trees/x:/trees/x/b",
-		"file:///work/a/b":          "file:///trees/x/b",
-		"(/work/a)":                 "(/trees/x)",
-		"/work/ab":                  "/work/ab",
-		"/work/a-b":                 "/work/a-b",
-		"/work/a.txt":               "/work/a.txt",
-		"/work/a./b":                "/work/a./b",
-		"/mnt/work/a":               "/mnt/work/a",
-		"//work/a":                  "//work/a",
-		"/work/aé":                  "/work/aé",
-		"nothing":                   "nothing",
-		"":                          "",
-		"--dir=/work/a":             "--dir=/trees/x",
-		"\n/work/a\n/work/a/deep\n": "\n/trees/x\n/elsewhere\n",
+		"/src/a":                  "/trees/x",
+		"/src/a/b.go":             "/trees/x/b.go",
+		"/src/a/deep/f":           "/elsewhere/f",
+		"cd '/src/a' && ls":       "cd '/trees/x' && ls",
+		"in /src/a.":              "in /trees/x.",
+		"in /src/a. And":          "in /trees/x. And",
+		"/src/a:/src/a/b":         "/trees/x:/trees/x/b",
+		"file:///src/a/b":         "file:///trees/x/b",
+		"(/src/a)":                "(/trees/x)",
+		"/src/ab":                 "/src/ab",
+		"/src/a-b":                "/src/a-b",
+		"/src/a.txt":              "/src/a.txt",
+		"/src/a./b":               "/src/a./b",
+		"/mnt/src/a":              "/mnt/src/a",
+		"//src/a":                 "//src/a",
+		"/src/aé":                 "/src/aé",
+		"nothing":                 "nothing",
+		"":                        "",
+		"--dir=/src/a":            "--dir=/trees/x",
+		"\n/src/a\n/src/a/deep\n": "\n/trees/x\n/elsewhere\n",
 	} {
 		require.Equal(t, to, p.Text(from), from)
 	}
 }
 
 func TestPathsJSON(t *testing.T) {
-	p := NewPaths(Move{"/work/a", `/trees/"x"`})
+	p := NewPaths(Move{"/src/a", `/trees/"x"`})
 	for from, to := range map[string]string{
-		`{"cwd":"/work/a","n":1.50,"u":"\u00e9","deep":[{"/work/a/k":"\/work\/a\/v"}]}`: `{"cwd":"/trees/\"x\"","n":1.50,"u":"\u00e9","deep":[{"/trees/\"x\"/k":"/trees/\"x\"/v"}]}`,
-		`"/work/ab"`:                  `"/work/ab"`,
-		`{"a":1,"a":2,"p":"/work/a"}`: `{"a":1,"a":2,"p":"/trees/\"x\""}`,
+		`{"cwd":"/src/a","n":1.50,"u":"\u00e9","deep":[{"/src/a/k":"\/src\/a\/v"}]}`: `{"cwd":"/trees/\"x\"","n":1.50,"u":"\u00e9","deep":[{"/trees/\"x\"/k":"/trees/\"x\"/v"}]}`,
+		`"/src/ab"`:                  `"/src/ab"`,
+		`{"a":1,"a":2,"p":"/src/a"}`: `{"a":1,"a":2,"p":"/trees/\"x\""}`,
 	} {
 		got, err := p.JSON([]byte(from))
 		require.NoError(t, err)
 		require.Equal(t, to, string(got))
 	}
-	_, err := p.JSON([]byte(`{"p":"/work/a"`))
+	_, err := p.JSON([]byte(`{"p":"/src/a"`))
 	require.Error(t, err)
 }
 

@@ -123,9 +123,14 @@ func (c *Conn) run() {
 func (c *Conn) hold(s *session) {
 	c.set(s)
 	call(c.options.Up)
-	c.wg.Go(func() { s.read(c) })
+	read := make(chan struct{})
+	go func() {
+		defer close(read)
+		s.read(c)
+	}()
 	c.watch(s)
 	s.end()
+	<-read // the next connection's reader is the only one again
 	c.set(nil)
 	call(c.options.Down)
 }
