@@ -7,6 +7,16 @@ type Config struct {
 	// PlanEnforced reports whether that plan confines, which must be what the
 	// spec says.
 	PlanEnforced func() bool
+	// TimerSlack is the timer slack in nanoseconds that a command gets, see
+	// prctl(2); nil or 0: that of the supervisor.
+	TimerSlack func() uint64
+}
+
+func (c Config) slack() uint64 {
+	if c.TimerSlack == nil {
+		return 0
+	}
+	return c.TimerSlack()
 }
 
 // The exit statuses of hayward-child.

@@ -25,7 +25,7 @@ func ends(s os.Signal) bool { return s == unix.SIGINT || s == unix.SIGTERM || s 
 // reports its end. Nothing is recorded and no bus is there. In a PID namespace
 // whatever the command left ends with the supervisor. The second signal that asks
 // for the end kills: the command may ignore the first.
-func runDirect(spec events.ChildSpec, fds *descriptors, sigchld <-chan os.Signal) int {
+func runDirect(cfg Config, spec events.ChildSpec, fds *descriptors, sigchld <-chan os.Signal) int {
 	signals := make(chan os.Signal, 16)
 	signal.Notify(signals, forwarded...)
 	namespace, err := becomeReaper()
@@ -33,7 +33,7 @@ func runDirect(spec events.ChildSpec, fds *descriptors, sigchld <-chan os.Signal
 		fds.refuse(spec, events.Errorf(events.CodeStartFailed, events.LayerSandbox, "start %s: %w", spec.ID, err))
 		return ExitRefused
 	}
-	reaper := newReaper(sigchld)
+	reaper := newReaper(sigchld, cfg.slack())
 	go reaper.run()
 	defer reaper.close()
 	r, refusal := startDirect(spec, reaper)
@@ -99,7 +99,7 @@ func startDirect(spec events.ChildSpec, reaper *reaper) (*runner, *events.Error)
 	if refusal != nil {
 		return nil, refusal
 	}
-	r := &runner{exited: make(chan struct{})}
+	r := &runner{}
 	err := reaper.spare(func() (pid int, err error) {
 		r.process, err = os.StartProcess(path, spec.Argv, &os.ProcAttr{
 			Env: append([]string{}, spec.Env...), Files: []*os.File{os.Stdin, os.Stdout, os.Stderr},
@@ -114,9 +114,6 @@ func startDirect(spec events.ChildSpec, reaper *reaper) (*runner, *events.Error)
 	if err != nil {
 		return nil, execError(spec, path, err)
 	}
-	go func() {
-		defer close(r.exited)
-		_, _ = waitable(unix.P_PID, r.process.Pid, 0) // as in startRunner
-	}()
+	r.exited = watchExit(r.process)
 	return r, nil
 }

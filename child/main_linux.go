@@ -32,9 +32,9 @@ func Main(cfg Config) int {
 	}
 	fds.send(handoff.Record{Step: handoff.StepMain})
 	if spec.Direct {
-		return runDirect(spec, fds, sigchld)
+		return runDirect(cfg, spec, fds, sigchld)
 	}
-	return newSupervisor(spec, fds, sigchld).run()
+	return newSupervisor(cfg, spec, fds, sigchld).run()
 }
 
 // refuseUnconfined ends a process whose constructor did not run. Whoever started

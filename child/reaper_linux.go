@@ -2,7 +2,9 @@ package child
 
 import (
 	"errors"
+	"fmt"
 	"os"
+	"runtime"
 	"sync"
 	"unsafe"
 
@@ -13,6 +15,7 @@ import (
 // waits, so it never takes the end of the runner from its own waiter.
 type reaper struct {
 	sigchld <-chan os.Signal
+	slack   uint64        // timer slack of the runner in ns, 0 for ours
 	again   chan struct{} // one slot: look again
 	stop    chan struct{}
 	done    chan struct{}
@@ -23,9 +26,10 @@ type reaper struct {
 	runner int // guarded by mu; 0 when there is none to spare
 }
 
-func newReaper(sigchld <-chan os.Signal) *reaper {
+func newReaper(sigchld <-chan os.Signal, slack uint64) *reaper {
 	return &reaper{
 		sigchld: sigchld,
+		slack:   slack,
 		again:   make(chan struct{}, 1),
 		stop:    make(chan struct{}),
 		done:    make(chan struct{}),
@@ -57,6 +61,14 @@ func (r *reaper) close() {
 func (r *reaper) spare(start func() (pid int, err error)) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if r.slack != 0 {
+		// It is a thread's and inherited.
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		if err := unix.Prctl(unix.PR_SET_TIMERSLACK, uintptr(r.slack), 0, 0, 0); err != nil {
+			return fmt.Errorf("set the timer slack: %w", err)
+		}
+	}
 	pid, err := start()
 	r.runner = pid
 	return err
@@ -89,6 +101,12 @@ func (r *reaper) reap() {
 			return // somebody else has it
 		}
 	}
+}
+
+// childless reports whether this process has no child, living or to be reaped.
+func childless() bool {
+	_, err := waitable(unix.P_ALL, 0, unix.WNOHANG)
+	return errors.Is(err, unix.ECHILD)
 }
 
 // waitable returns the pid of a child that has ended, and leaves it to be

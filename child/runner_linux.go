@@ -18,7 +18,7 @@ type runner struct {
 	process *os.Process
 	// exited is closed when the process has ended; it is not reaped before wait,
 	// so until then its pid and group are its own.
-	exited chan struct{}
+	exited <-chan struct{}
 
 	stdin          *os.File // nil when the command reads /dev/null
 	stdout, stderr *os.File
@@ -37,7 +37,7 @@ func startRunner(spec events.ChildSpec, reaper *reaper) (*runner, *events.Error)
 	if refusal != nil {
 		return nil, refusal
 	}
-	r := &runner{exited: make(chan struct{})}
+	r := &runner{}
 	inner, err := r.openPipes(spec)
 	if err != nil {
 		return nil, events.Errorf(events.CodeStartFailed, events.LayerSandbox, "start %s: %w", spec.ID, err)
@@ -62,12 +62,7 @@ func startRunner(spec events.ChildSpec, reaper *reaper) (*runner, *events.Error)
 		closeAll(r.stdin, r.stdout, r.stderr)
 		return nil, execError(spec, path, err)
 	}
-	go func() {
-		defer close(r.exited)
-		// It can only fail if somebody else reaped the process, which is as ended
-		// as it can be.
-		_, _ = waitable(unix.P_PID, r.process.Pid, 0)
-	}()
+	r.exited = watchExit(r.process)
 	return r, nil
 }
 

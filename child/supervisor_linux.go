@@ -47,11 +47,11 @@ type supervisor struct {
 	ended events.Reason // why the runner was told to end; owned by run
 }
 
-func newSupervisor(spec events.ChildSpec, files *descriptors, sigchld <-chan os.Signal) *supervisor {
+func newSupervisor(cfg Config, spec events.ChildSpec, files *descriptors, sigchld <-chan os.Signal) *supervisor {
 	s := &supervisor{
 		spec:   spec,
 		files:  files,
-		reaper: newReaper(sigchld),
+		reaper: newReaper(sigchld, cfg.slack()),
 		box:    newOutbox(),
 		live:   &progress{},
 		stops:  make(chan events.Reason, 1),

@@ -12,5 +12,5 @@ import (
 )
 
 func main() {
-	os.Exit(child.Main(child.Config{Confined: early.Confined, PlanEnforced: early.PlanEnforced}))
+	os.Exit(child.Main(child.Config{Confined: early.Confined, PlanEnforced: early.PlanEnforced, TimerSlack: early.TimerSlack}))
 }

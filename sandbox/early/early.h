@@ -102,6 +102,10 @@ extern int hw_confined;
 // 1 when the plan was one of an enforced profile.
 extern int hw_enforced;
 
+// The timer slack in ns that this process was started with, 0 if it has it still.
+extern unsigned long hw_timer_slack;
+void hw_threads(void);
+
 void hw_record(int step, int skipped, int error, uint64_t value);
 
 // Each step returns 0 or an errno and sets *value for the record.

@@ -169,4 +169,5 @@ __attribute__((constructor)) static void hw_early(void)
 	hw_record(HW_STEP_CONFINED, 0, 0, 0);
 	if (sigaction(SIGPIPE, &before, NULL))
 		_exit(HW_EXIT_FAILED);
+	hw_threads();
 }

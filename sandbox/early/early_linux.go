@@ -23,6 +23,10 @@ func Confined() bool { return C.hw_confined == 1 }
 // is, any but off.
 func PlanEnforced() bool { return Confined() && C.hw_enforced == 1 }
 
+// TimerSlack is the timer slack in nanoseconds that a command has to get back: that
+// of the threads of this process is another one. 0 where it was not changed.
+func TimerSlack() uint64 { return uint64(C.hw_timer_slack) }
+
 // same indexes an array of one element, so a difference does not compile.
 var same [1]struct{}
 
