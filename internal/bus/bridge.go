@@ -32,8 +32,6 @@ func (k socketKind) String() string {
 }
 
 const (
-	// copyBuffer is how much is read at a time, in each direction.
-	copyBuffer = 32 << 10
 	// maxInfo bounds the server's first line.
 	maxInfo = 32 << 10
 	// lingerTime is how long a peer may take to read the server's last words once
@@ -151,14 +149,17 @@ func (b *bridge) greeting() ([]byte, error) {
 // comes after the server closed is thrown away: a peer that is refused is still
 // writing, and would see its write fail instead of the reason.
 func (b *bridge) up() {
-	size := copyBuffer
+	limit := copyBuffer
 	if b.bucket != nil {
-		size = min(size, b.bucket.Burst())
+		limit = min(limit, b.bucket.Burst())
 	}
-	buf := make([]byte, size)
+	w := newWindow(limit)
+	defer w.release()
 	refused := false
-	for {
-		n, err := b.peer.Read(buf)
+	for n := 0; ; {
+		buf := w.next(n)
+		var err error
+		n, err = b.peer.Read(buf)
 		if n > 0 && !refused {
 			refused = b.forward(buf[:n]) != nil
 		}
@@ -195,7 +196,8 @@ func (b *bridge) settle() {
 // longer deadline here ends the blocked write. A peer that is gone may have left
 // something for up to read, so what is meant for it is thrown away until then.
 func (b *bridge) down(first []byte) {
-	buf := make([]byte, copyBuffer)
+	w := newWindow(copyBuffer)
+	defer w.release()
 	gone := false
 	for chunk := first; ; {
 		if !gone {
@@ -209,6 +211,7 @@ func (b *bridge) down(first []byte) {
 			}
 			gone = err != nil
 		}
+		buf := w.next(len(chunk))
 		n, err := b.server.Read(buf)
 		if err != nil {
 			break
