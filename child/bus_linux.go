@@ -31,6 +31,8 @@ type bus struct {
 	readyOnce sync.Once
 
 	conn atomic.Pointer[wire.Conn] // nil before dial
+
+	underWay int // bytes of items that no answer of the server has covered; owned by items
 }
 
 // socketName is the children's socket in the directory of handoff.FDBus.
@@ -68,7 +70,7 @@ func (b *bus) up() {
 
 func (b *bus) handle(m *wire.Msg) {
 	b.control(m.Data, func(r events.ControlReply) {
-		if body, err := events.Marshal(r); err == nil {
+		if body, err := encode(r); err == nil {
 			// A reply that does not get through is asked for again.
 			_ = m.Respond(body)
 		}
@@ -85,31 +87,43 @@ func (b *bus) live() *wire.Conn {
 
 // report publishes v if there is a connection.
 func (b *bus) report(r events.ChildReport, v any) error {
-	return b.publish(r, v, (*wire.Conn).Publish)
+	_, err := b.publish(r, v, (*wire.Conn).Publish)
+	return err
 }
 
-func (b *bus) publish(r events.ChildReport, v any, how func(*wire.Conn, string, []byte) error) error {
+func (b *bus) publish(r events.ChildReport, v any, how func(*wire.Conn, string, []byte) error) (size int, err error) {
 	c := b.live()
 	if c == nil {
-		return errNoBus
+		return 0, errNoBus
 	}
-	body, err := events.Marshal(v)
+	body, err := encode(v)
 	if err != nil {
-		return err
+		return 0, err
 	}
-	return how(c, events.ChildSubject(b.id, r), body)
+	return len(body), how(c, events.ChildSubject(b.id, r), body)
 }
 
-// items publishes items and waits until the server has them, so that what is
-// under way stays below the socket's buffer and no control message queues up
-// behind output.
+// unanswered is how much of items may be under way that the server has not said to
+// have: below the socket's buffer, so that no control message queues up behind output.
+const unanswered = 32 << 10
+
+// items publishes items. Once much is under way it waits until the server has it.
 func (b *bus) items(ctx context.Context, items []events.Item) {
-	for _, item := range items {
-		if b.publish(events.ChildItem, busItem(item), (*wire.Conn).Buffer) != nil {
+	for i, item := range items {
+		how := (*wire.Conn).Buffer
+		if i == len(items)-1 {
+			how = (*wire.Conn).Publish
+		}
+		n, err := b.publish(events.ChildItem, busItem(item), how)
+		if err != nil {
 			return // lost with the connection; the files have it
 		}
+		b.underWay += n
 	}
-	b.flush(ctx, flushBound)
+	if b.underWay >= unanswered {
+		b.underWay = 0
+		b.flush(ctx, flushBound)
+	}
 }
 
 // flush waits until the server has everything that was published, until bound,
@@ -126,15 +140,14 @@ func (b *bus) flush(ctx context.Context, bound time.Duration) {
 }
 
 // farewell sends the fast copy of the report, if that takes no longer than
-// bound; the caller is about to exit, which closes the connection.
+// bound; the caller is about to exit. The socket keeps what was written to it for
+// its reader beyond that.
 func (b *bus) farewell(r events.Report, bound time.Duration) {
 	ctx, cancel := context.WithTimeout(context.Background(), bound)
-	defer cancel()
 	go func() {
 		defer cancel()
-		if b.report(events.ChildResult, r) == nil {
-			b.flush(ctx, bound)
-		}
+		// Without a connection the coordinator reads report.json alone.
+		_ = b.report(events.ChildResult, r)
 	}()
 	<-ctx.Done()
 }

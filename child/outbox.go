@@ -67,6 +67,18 @@ func (o *outbox) add(item events.Item) {
 	o.notify()
 }
 
+// notePause is how long a remark waits for others, see soon.
+const notePause = 20 * time.Millisecond
+
+// soon puts a remark of the supervisor in that need not go out by itself: most
+// often something follows within notePause, and both are written at once.
+func (o *outbox) soon(text string) {
+	o.mu.Lock()
+	o.items = append(o.items, events.Item{At: time.Now().UTC(), Kind: events.ItemNote, Text: text})
+	o.mu.Unlock()
+	time.AfterFunc(notePause, o.notify)
+}
+
 // note puts a remark of the supervisor in.
 func (o *outbox) note(text string) { o.add(events.Item{Kind: events.ItemNote, Text: text}) }
 

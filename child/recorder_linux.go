@@ -118,7 +118,7 @@ func transcriptLine(item events.Item) ([]byte, error) {
 	if item.Kind == events.ItemOutput {
 		item.Text, item.Encoding, item.TextOmitted = "", "", true
 	}
-	return events.MarshalRecord(item)
+	return encodeRecord(item)
 }
 
 // busItem returns the item as it goes over the bus, where text is bounded.

@@ -22,7 +22,7 @@ func newReport(spec events.ChildSpec, e *events.Error) events.Report {
 // writeReport makes r durable. One write: a reader sees all of it or, after a
 // crash, a torn line that does not decode.
 func writeReport(f *os.File, r events.Report) error {
-	b, err := events.MarshalRecord(r)
+	b, err := encodeRecord(r)
 	if err != nil {
 		return fmt.Errorf("report %s: %w", r.ID, err)
 	}

@@ -219,7 +219,7 @@ func (s *supervisor) watch(r *runner, t tree) (gone bool) {
 			return
 		}
 		s.ended = reason
-		s.box.note("told to end: " + string(reason))
+		s.box.soon("told to end: " + string(reason))
 		s.feed.shut()
 		patience := time.Duration(s.spec.GraceMS) * time.Millisecond
 		if s.agent != nil {
@@ -265,8 +265,11 @@ func (s *supervisor) watch(r *runner, t tree) (gone bool) {
 
 // bury kills what the runner left behind and reaps the runner.
 func (s *supervisor) bury(r *runner, t tree, gone bool) *events.Exit {
-	// The group first: the runner, not yet reaped, keeps its number taken.
-	s.check("kill what the command left", t.kill())
+	whole := t.namespace && gone
+	if !whole {
+		// The group first: the runner, not yet reaped, keeps its number taken.
+		s.check("kill what the command left", t.kill())
+	}
 	exit := &events.Exit{}
 	if gone {
 		state, err := r.wait()
@@ -277,6 +280,11 @@ func (s *supervisor) bury(r *runner, t tree, gone bool) *events.Exit {
 		}
 	}
 	s.reaper.forget()
+	// Every process of the namespace descends from us, so without a child there is
+	// none. To kill all of them the kernel goes through those of the whole machine.
+	if whole && !childless() {
+		s.check("kill what the command left", t.kill())
+	}
 	if !t.namespace {
 		ctx, cancel := context.WithTimeout(context.Background(), drainBound)
 		defer cancel()
@@ -345,8 +353,8 @@ func (s *supervisor) talk(pid int) (stop func()) {
 // control obeys one message of the coordinator. It runs on the bus client's
 // goroutine and does not block: it acts first and answers then.
 func (s *supervisor) control(data []byte, reply func(events.ControlReply)) {
-	var c events.Control
-	if err := events.DecodeRecord(data, &c); err != nil {
+	c, err := decodeControl(data)
+	if err != nil {
 		reply(events.ControlReply{})
 		return
 	}

@@ -88,27 +88,29 @@ func (r *reader) line() (string, error) {
 // second of all.
 func (r *reader) message(fields []string, sizes int) (op, error) {
 	o := op{kind: opMsg}
-	wrong := fmt.Errorf("the bus announces a message with %.80q", fields)
+	wrong := func() (op, error) {
+		return op{}, fmt.Errorf("the bus announces a message with %.80q", fields)
+	}
 	switch len(fields) - sizes {
 	case 2:
 	case 3:
 		o.reply = fields[2]
 	default:
-		return op{}, wrong
+		return wrong()
 	}
 	o.subject = fields[0]
 	var err error
 	if o.sid, err = strconv.Atoi(fields[1]); err != nil {
-		return op{}, wrong
+		return wrong()
 	}
 	total, err := strconv.ParseUint(fields[len(fields)-1], 10, 31)
 	if err != nil || total > maxPayload {
-		return op{}, wrong
+		return wrong()
 	}
 	var header uint64
 	if sizes == 2 {
 		if header, err = strconv.ParseUint(fields[len(fields)-2], 10, 31); err != nil || header > total {
-			return op{}, wrong
+			return wrong()
 		}
 	}
 	body, err := r.bytes(int(total) + len("\r\n"))
