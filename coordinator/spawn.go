@@ -2,6 +2,7 @@ package coordinator
 
 import (
 	"cmp"
+	"fmt"
 	"maps"
 	"slices"
 	"strconv"
@@ -42,7 +43,11 @@ func (s *State) spawn(m Request, req events.Spawn) {
 	if budget := s.awaitBudget(req); !req.RunInBackground && budget > 0 {
 		deadline = s.now.Add(budget)
 	}
-	s.park(&spawnWait{warnings: m.Warnings}, m.Responder, []*subagent{e}, deadline)
+	warnings := m.Warnings
+	if len(req.MaySpawn) > 0 && spec.Depth+1 >= s.cfg.Limits.Depth {
+		warnings = append(warnings, fmt.Sprintf("may_spawn: it will be refused all of them, for limits.depth (serve --max-depth) is %d", s.cfg.Limits.Depth))
+	}
+	s.park(&spawnWait{warnings: warnings}, m.Responder, []*subagent{e}, deadline)
 }
 
 // resolveSpawn fills in what the coordinator decides: who owns the subagent, how

@@ -1,6 +1,7 @@
 package spawner
 
 import (
+	"cmp"
 	"errors"
 	"maps"
 	"slices"
@@ -127,6 +128,29 @@ func (a Agents) resolveType(s events.Spawn) (events.Spawn, *events.AgentSpec, *e
 		s.Env = env
 	}
 	return a.choose(s, d, spec)
+}
+
+// Doubts says which of the types that a request allows its subagent to spawn are not
+// there now. They may be there later, so that is no error.
+func (a Agents) Doubts(s events.Spawn) []string {
+	var doubts []string
+	var defined *agents.Set
+	for _, name := range s.MaySpawn {
+		if name == events.AnyType || strings.EqualFold(name, TypeCommand) {
+			continue
+		}
+		if defined == nil {
+			places, err := a.Places(cmp.Or(s.Cwd, s.Workspace))
+			if err != nil {
+				return nil // the spawn itself says so
+			}
+			defined = agents.Load(places)
+		}
+		if _, err := defined.Find(name); err != nil {
+			doubts = append(doubts, "may_spawn: "+err.Error())
+		}
+	}
+	return doubts
 }
 
 // limit takes a bound of the definition where the request names none.

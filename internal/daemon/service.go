@@ -213,7 +213,8 @@ func (s *service) resolve(spawn events.Spawn) (coordinator.Request, *events.Erro
 		err = spawner.CheckHost(spawn.ID)
 	}
 	return coordinator.Request{
-		Event: spawn, Agent: agent, Spawns: spawner.Spawns(spawn, agent), Resume: resumed.source, Warnings: resumed.warnings,
+		Event: spawn, Agent: agent, Spawns: spawner.Spawns(spawn, agent), Resume: resumed.source,
+		Warnings: append(resumed.warnings, s.agents.Doubts(spawn)...),
 	}, err
 }
 

@@ -275,3 +275,20 @@ func TestNestedNames(t *testing.T) {
 		require.Zero(t, u.run("cancel", victim).code)
 	})
 }
+
+// What can hardly be meant is said at once, and runs.
+func TestNestedDoubts(t *testing.T) {
+	asUsers(t, func(t *testing.T, u *user) {
+		r := u.run("spawn", "--may-spawn", "explor", "--may-spawn", "explore", "--may-spawn", "command", "--", "true")
+		require.Zero(t, r.code, r.stderr)
+		require.Contains(t, r.stderr, `there is no agent type "explor"`)
+		require.NotContains(t, r.stderr, `"explore"`)
+		require.NotContains(t, r.stderr, `"command"`)
+		require.Contains(t, r.stderr, "limits.depth (serve --max-depth) is 1")
+		line := u.nests("")
+		require.Zero(t, u.run("shutdown").code) // the next one reads the new configuration
+		r = u.run(append([]string{"spawn"}, line("true")...)...)
+		require.Zero(t, r.code, r.stderr)
+		require.Empty(t, r.stderr)
+	})
+}

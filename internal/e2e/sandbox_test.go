@@ -56,6 +56,20 @@ func TestSandboxProfiles(t *testing.T) {
 	})
 }
 
+// The supervisor's threads are woken loosely; what it runs is not.
+func TestSandboxTimerSlack(t *testing.T) {
+	own, err := os.ReadFile("/proc/self/timerslack_ns")
+	require.NoError(t, err)
+	asUsers(t, func(t *testing.T, u *user) {
+		read := []string{"--", "cat", "/proc/self/timerslack_ns"}
+		for _, how := range [][]string{{"spawn"}, {"spawn", "--sandbox", "off"}, {"sandbox", "exec", "--profile", "strict"}} {
+			r := u.run(append(how, read...)...)
+			require.Zero(t, r.code, r.stdout+r.stderr)
+			require.Equal(t, string(own), r.stdout, how)
+		}
+	})
+}
+
 // Two subagents of one user do not reach each other's temporary files.
 func TestSandboxTemporaryFiles(t *testing.T) {
 	asUsers(t, func(t *testing.T, u *user) {

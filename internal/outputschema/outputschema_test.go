@@ -12,6 +12,8 @@ import (
 func TestCompileRefuses(t *testing.T) {
 	for name, c := range map[string]struct{ schema, says string }{
 		"no schema":          {`{"type": 7}`, "no JSON Schema"},
+		"type word":          {`{"properties": {"a": {"type": "strin"}}}`, `#/properties/a/type: "strin" is no type`},
+		"type words":         {`{"type": ["object", "nil"]}`, `#/type: "nil" is no type`},
 		"bad pattern":        {`{"pattern": "("}`, "can be used"},
 		"network":            {`{"$ref": "https://example.com/x"}`, "leads out of the schema"},
 		"file":               {`{"$ref": "other.json"}`, "leads out of the schema"},

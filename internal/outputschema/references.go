@@ -58,6 +58,9 @@ func (g graph) walk(schema any, at string) error {
 			return fmt.Errorf("#%s has %s; only $ref to a part of itself, #/..., is followed", at, name)
 		}
 	}
+	if err := checkTypes(table["type"]); err != nil {
+		return fmt.Errorf("#%s: %w", at+"/type", err)
+	}
 	for _, key := range slices.Sorted(maps.Keys(table)) {
 		value, here := table[key], at+"/"+escape(key)
 		if err := g.keyword(key, value, at, here); err != nil {
@@ -151,6 +154,23 @@ func (g graph) cycles() error {
 	for _, at := range slices.Sorted(maps.Keys(g)) {
 		if err := visit(at); err != nil {
 			return err
+		}
+	}
+	return nil
+}
+
+// typeWords are the values of type (JSON Schema 2020-12, 6.1.1 of its validation
+// vocabulary). No value has another type, which the library finds at the first value.
+var typeWords = []string{"array", "boolean", "integer", "null", "number", "object", "string"}
+
+func checkTypes(value any) error {
+	list, isList := value.([]any)
+	if !isList && value != nil {
+		list = []any{value}
+	}
+	for _, v := range list {
+		if word, ok := v.(string); !ok || !slices.Contains(typeWords, word) {
+			return fmt.Errorf("%q is no type; they are %s", fmt.Sprint(v), strings.Join(typeWords, ", "))
 		}
 	}
 	return nil
