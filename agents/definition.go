@@ -146,6 +146,13 @@ func SpawnsRule(rule string) bool {
 	return isAgentTool(name)
 }
 
+// CommandsRule reports whether a tool rule is about every command that is run in a
+// shell, not about some of them.
+func CommandsRule(rule string) bool {
+	name, args := splitRule(rule)
+	return (name == "Bash" || name == "shell") && (len(args) == 0 || slices.Equal(args, []string{"*"}))
+}
+
 // Spawns derives it from the tool lists: rules Agent(a, b), or Task(a, b) as older
 // files have it, allow those types; the bare tool or an open list allows every
 // type; a list without it allows none. A bare Agent in the deny list blocks all,

@@ -25,6 +25,8 @@ import (
 // Asking is the subagent that asks for a nested one.
 type Asking struct {
 	Spec events.Spec
+	// Above are the settings of the agents that it is nested in, the nearest first.
+	Above []*events.AgentSpec
 	Inheritance
 }
 
@@ -92,17 +94,33 @@ func (a Asking) After(s events.Spawn, agent *events.AgentSpec) (events.Spawn, *e
 	}
 	s.MaxRuntimeMS = atMost(s.MaxRuntimeMS, a.Spec.Request.MaxRuntimeMS)
 	s.MaxMemoryBytes = atMost(s.MaxMemoryBytes, a.Spec.Request.MaxMemoryBytes)
-	above := a.Spec.Agent
-	if above == nil {
-		return s, agent, nil
+	above := a.Above
+	if a.Spec.Agent != nil {
+		above = append([]*events.AgentSpec{a.Spec.Agent}, above...)
 	}
+	var err *events.Error
+	for _, by := range above {
+		if agent, err = a.narrow(agent, by); err != nil {
+			return s, agent, err
+		}
+	}
+	return s, agent, nil
+}
+
+// narrow keeps what a nested one may within what an agent above it may. The kernel
+// bounds what either does here; what a model's side does with a tool, only this does.
+func (a Asking) narrow(agent, above *events.AgentSpec) (*events.AgentSpec, *events.Error) {
 	mode := agents.CapabilityMode(above.CapabilityMode)
 	if agent == nil || agent.Runner == events.RunnerCommand {
 		if mode == agents.CapabilityReadOnly || mode == agents.CapabilityReadWrite {
-			return s, agent, events.Errorf(events.CodeSpawnNotAllowed, events.LayerPermission,
+			return agent, events.Errorf(events.CodeSpawnNotAllowed, events.LayerPermission,
 				"spawn: a subagent with the capability mode %s runs no commands, and so spawns none", mode)
 		}
-		return s, agent, nil
+		if slices.ContainsFunc(above.DisallowedTools, agents.CommandsRule) {
+			return agent, events.Errorf(events.CodeSpawnNotAllowed, events.LayerPermission,
+				"spawn: a subagent that is denied the tool for commands spawns none")
+		}
+		return agent, nil
 	}
 	narrowed := *agent
 	if both := agents.CapabilityMode(agent.CapabilityMode).Intersect(mode); string(both) != agent.CapabilityMode {
@@ -118,7 +136,7 @@ func (a Asking) After(s events.Spawn, agent *events.AgentSpec) (events.Spawn, *e
 		narrowed.Model = above.Model
 		narrowed.Origins = from(narrowed.Origins, "model", a.Spec.ID)
 	}
-	return s, &narrowed, rehash(&narrowed)
+	return &narrowed, rehash(&narrowed)
 }
 
 // from notes that a setting is as it is for the spawner's sake.

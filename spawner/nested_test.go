@@ -57,6 +57,26 @@ func TestAsking(t *testing.T) {
 
 	_, _, err = a.After(events.Spawn{}, nil)
 	require.Nil(t, err)
+
+	// Who is denied commands has nobody run them, and a command in between widens
+	// nothing.
+	a.Spec.Agent.DisallowedTools = []string{"Bash"}
+	_, _, err = a.After(events.Spawn{}, nil)
+	require.Equal(t, events.CodeSpawnNotAllowed, err.Code)
+	a.Spec.Agent.DisallowedTools = []string{"Bash(rm *)"}
+	_, _, err = a.After(events.Spawn{}, nil)
+	require.Nil(t, err)
+	between := a
+	between.Spec.Agent, between.Above = nil, []*events.AgentSpec{
+		{Runner: events.AgentClaude, DisallowedTools: []string{"WebSearch"}}, {Runner: events.AgentClaude, CapabilityMode: "read-write"},
+	}
+	_, narrowed, err = between.After(events.Spawn{}, agent)
+	require.Nil(t, err)
+	require.Equal(t, []string{"Bash", "WebSearch"}, narrowed.DisallowedTools)
+	require.Equal(t, "read-write", narrowed.CapabilityMode)
+	_, _, err = between.After(events.Spawn{}, nil)
+	require.Equal(t, events.CodeSpawnNotAllowed, err.Code)
+
 	a.Spec.Agent.CapabilityMode = "read-only"
 	_, _, err = a.After(events.Spawn{}, nil)
 	require.Equal(t, events.CodeSpawnNotAllowed, err.Code)

@@ -164,9 +164,33 @@ func (r *rpc) asking(id string) (spawner.Asking, *events.Error) {
 	if a.Spec.Spawns == nil {
 		return a, nil
 	}
+	if a.Above, err = agentsAbove(r.root, a.Spec); err != nil {
+		return a, events.Errorf(events.CodeStoreDamaged, events.LayerCoordinator, "spawn in %s: %w", id, err)
+	}
 	var refusal *events.Error
 	a.Inheritance, refusal = spawner.ReadInheritance(r.root, id)
 	return a, refusal
+}
+
+// agentsAbove reads the settings of the agents that spec is nested in, the nearest
+// first.
+func agentsAbove(root rundir.Root, spec events.Spec) ([]*events.AgentSpec, error) {
+	var above []*events.AgentSpec
+	for spec.ParentID != "" {
+		dir, err := root.Open(spec.ParentID)
+		if err != nil {
+			return nil, err
+		}
+		spec, err = dir.ReadSpec()
+		dir.Close()
+		if err != nil {
+			return nil, err
+		}
+		if spec.Agent != nil {
+			above = append(above, spec.Agent)
+		}
+	}
+	return above, nil
 }
 
 func (r *rpc) submitFor(id string, request coordinator.Request) {

@@ -15,6 +15,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -34,6 +35,9 @@ func Compile(raw []byte) (*Schema, error) {
 	if len(raw) > events.MaxOutputSchema {
 		return nil, fmt.Errorf("it has %d bytes, the limit is %d", len(raw), events.MaxOutputSchema)
 	}
+	if err := unique(raw); err != nil {
+		return nil, fmt.Errorf("it is no JSON: %w", err)
+	}
 	var s jsonschema.Schema
 	if err := json.Unmarshal(raw, &s); err != nil {
 		return nil, fmt.Errorf("it is no JSON Schema: %w", err)
@@ -42,7 +46,7 @@ func Compile(raw []byte) (*Schema, error) {
 	if err := json.Unmarshal(raw, &tree); err != nil {
 		return nil, err
 	}
-	if err := checkReferences(tree); err != nil {
+	if err := check(tree); err != nil {
 		return nil, err
 	}
 	r, err := s.Resolve(nil)
@@ -50,6 +54,19 @@ func Compile(raw []byte) (*Schema, error) {
 		return nil, fmt.Errorf("it is no JSON Schema that can be used: %w", err)
 	}
 	return &Schema{r}, nil
+}
+
+// unique refuses what is not one JSON value, and members of the same name: of these
+// the library takes another one than whoever looks at the schema first.
+func unique(raw []byte) error {
+	d := jsontext.NewDecoder(bytes.NewReader(raw))
+	if _, err := d.ReadValue(); err != nil {
+		return err
+	}
+	if _, err := d.ReadToken(); !errors.Is(err, io.EOF) {
+		return errors.New("something follows it")
+	}
+	return nil
 }
 
 // ErrNoJSON: a result is not one JSON value.

@@ -29,16 +29,22 @@ var (
 // same value.
 type graph map[string][]string
 
-// checkReferences refuses references that lead elsewhere, and those that come back
-// to where they are at the same value.
-func checkReferences(tree any) error {
-	g := graph{}
+// checker goes through a schema once.
+type checker struct {
+	graph
+	patterns
+}
+
+// check refuses references that lead elsewhere, those that come back to where they
+// are at the same value, types that are none, and patterns that are too large.
+func check(tree any) error {
+	g := &checker{graph: graph{}}
 	if err := g.walk(tree, ""); err != nil {
 		return err
 	}
-	for _, at := range slices.Sorted(maps.Keys(g)) {
-		for _, to := range g[at] {
-			if _, ok := g[to]; !ok {
+	for _, at := range slices.Sorted(maps.Keys(g.graph)) {
+		for _, to := range g.graph[at] {
+			if _, ok := g.graph[to]; !ok {
 				return fmt.Errorf("#%s refers to #%s, which is no schema in it", at, to)
 			}
 		}
@@ -47,8 +53,8 @@ func checkReferences(tree any) error {
 }
 
 // walk adds a schema and those in it.
-func (g graph) walk(schema any, at string) error {
-	g[at] = nil
+func (g *checker) walk(schema any, at string) error {
+	g.graph[at] = nil
 	table, ok := schema.(map[string]any)
 	if !ok {
 		return nil // true or false
@@ -57,6 +63,9 @@ func (g graph) walk(schema any, at string) error {
 		if _, ok := table[name]; ok {
 			return fmt.Errorf("#%s has %s; only $ref to a part of itself, #/..., is followed", at, name)
 		}
+	}
+	if err := checkSpelling(table); err != nil {
+		return fmt.Errorf("#%s: %w", at, err)
 	}
 	if err := checkTypes(table["type"]); err != nil {
 		return fmt.Errorf("#%s: %w", at+"/type", err)
@@ -70,24 +79,30 @@ func (g graph) walk(schema any, at string) error {
 	return nil
 }
 
-func (g graph) keyword(key string, value any, at, here string) error {
+func (g *checker) keyword(key string, value any, at, here string) error {
 	list, isList := value.([]any)
 	table, isTable := value.(map[string]any)
 	switch {
+	case key == "pattern":
+		if pattern, ok := value.(string); ok {
+			if err := g.add(pattern); err != nil {
+				return fmt.Errorf("#%s: %w", here, err)
+			}
+		}
 	case key == "$ref":
 		to, err := pointer(value)
 		if err != nil {
 			return fmt.Errorf("#%s: %w", here, err)
 		}
-		g[at] = append(g[at], to)
+		g.graph[at] = append(g.graph[at], to)
 	case sameValue[key]:
-		g[at] = append(g[at], here)
+		g.graph[at] = append(g.graph[at], here)
 		return g.walk(value, here)
 	case sameValueList[key] && isList, partOfValueList[key] && isList:
 		for i, v := range list {
 			item := here + "/" + strconv.Itoa(i)
 			if sameValueList[key] {
-				g[at] = append(g[at], item)
+				g.graph[at] = append(g.graph[at], item)
 			}
 			if err := g.walk(v, item); err != nil {
 				return err
@@ -99,8 +114,13 @@ func (g graph) keyword(key string, value any, at, here string) error {
 				continue // of dependencies: names of properties
 			}
 			item := here + "/" + escape(name)
+			if key == "patternProperties" {
+				if err := g.add(name); err != nil {
+					return fmt.Errorf("#%s: %w", here, err)
+				}
+			}
 			if sameValueTable[key] {
-				g[at] = append(g[at], item)
+				g.graph[at] = append(g.graph[at], item)
 			}
 			if err := g.walk(table[name], item); err != nil {
 				return err
@@ -154,23 +174,6 @@ func (g graph) cycles() error {
 	for _, at := range slices.Sorted(maps.Keys(g)) {
 		if err := visit(at); err != nil {
 			return err
-		}
-	}
-	return nil
-}
-
-// typeWords are the values of type (JSON Schema 2020-12, 6.1.1 of its validation
-// vocabulary). No value has another type, which the library finds at the first value.
-var typeWords = []string{"array", "boolean", "integer", "null", "number", "object", "string"}
-
-func checkTypes(value any) error {
-	list, isList := value.([]any)
-	if !isList && value != nil {
-		list = []any{value}
-	}
-	for _, v := range list {
-		if word, ok := v.(string); !ok || !slices.Contains(typeWords, word) {
-			return fmt.Errorf("%q is no type; they are %s", fmt.Sprint(v), strings.Join(typeWords, ", "))
 		}
 	}
 	return nil
