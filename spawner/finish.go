@@ -15,7 +15,9 @@ import (
 	"github.com/hayward-dev/hayward/sandbox"
 )
 
-// finish proves that nothing is left, reads the result and tells the end.
+// finish proves that nothing is left, reads the result and tells the end. If this
+// coordinator closes before that is done, the next one finds the child gone and does
+// it.
 func (c *child) finish() {
 	crashpoint.Hit(crashpoint.ChildGone)
 	c.endTree()
@@ -35,7 +37,10 @@ func (c *child) finish() {
 	c.giveBack()
 	end.Output = c.output(known.report)
 	end.Usage = c.usage(end.Agent)
-	c.keepState(known.report, c.stop)
+	if !c.keepState(known.report, c.stop) {
+		c.letGo()
+		return
+	}
 	crashpoint.Hit(crashpoint.ResultRead)
 	if !c.endSpace(&end) {
 		c.letGo()
