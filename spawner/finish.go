@@ -22,7 +22,10 @@ func (c *child) finish() {
 	crashpoint.Hit(crashpoint.ChildGone)
 	c.endTree()
 	c.awaitDrained()
-	c.endNested()
+	if !c.endNested() {
+		c.letGo()
+		return
+	}
 	known := c.evidence()
 	if known.report != nil && known.report.Exit != nil {
 		c.tellAdoptedStarted() // it ran, or it would have no exit
