@@ -321,3 +321,22 @@ func TestManyCallersAtOnce(t *testing.T) {
 	require.Equal(t, st.Unread, unread)
 	require.Zero(t, b.c.Health().Unanswered)
 }
+
+// An exit that is told when the loop has ended is not taken for one with nothing
+// nested, and does not wait.
+func TestExitedAfterTheLoopEnded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, Config{})
+		answer := make(chan error, 1)
+		go func() {
+			_, err := b.c.Exited(t.Context(), idOf("a"), 1)
+			answer <- err
+		}()
+		synctest.Wait()
+		b.c.close()
+		close(b.c.done)
+		require.True(t, events.HasCode(<-answer, events.CodeShuttingDown))
+		_, err := b.c.Exited(t.Context(), idOf("a"), 1)
+		require.True(t, events.HasCode(err, events.CodeShuttingDown))
+	})
+}

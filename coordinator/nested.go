@@ -105,42 +105,52 @@ func (s *State) endNested(e *subagent) []*subagent {
 // exited is told of a subagent whose processes are gone and that has not ended
 // yet. It is answered once nothing below it lives any more.
 func (s *State) exited(m Exited) {
+	if s.finished {
+		s.refuse(m.Responder, errShuttingDown()) // what lives is the next one's to end
+		return
+	}
 	e := s.byID[m.ID]
-	if e == nil || e.rec.Run != m.Run || s.finished {
+	if e == nil || e.rec.Run != m.Run {
 		s.reply(m.Responder, Gone{})
 		return
 	}
 	e.exited = true
 	w := &goneWait{below: s.endNested(e)}
-	s.park(w, m.Responder, w.below, s.now.Add(s.cfg.CancelReply))
+	// By then the stop ladder of what is below has been climbed.
+	s.park(w, m.Responder, w.below, s.now.Add(s.cfg.Grace+s.cfg.KillProof))
 	w.poke(s, nil)
 }
 
-// Gone answers [Exited]. Left counts what still lives at the deadline.
+// Gone answers [Exited]. Left counts what still lives at the deadline; whoever asks
+// again waits for that.
 type Gone struct{ Left int }
 
-// goneWait answers once the ends of all below are durable.
+// goneWait answers once the ends of all below are durable, or at the deadline.
 type goneWait struct {
 	waitBase
 	below []*subagent
 }
 
-func (w *goneWait) left() (n int) {
+func (w *goneWait) poke(s *State, _ *subagent) {
 	for _, e := range w.below {
 		if !e.endDurable() && e.refused == nil {
-			n++
+			return
 		}
 	}
-	return n
+	s.settle(w, Gone{})
 }
 
-func (w *goneWait) poke(s *State, _ *subagent) {
-	if w.left() == 0 {
-		s.settle(w, Gone{})
+// expire does not count an end that cannot be written: of that one nothing is left,
+// and what is asked for may be what makes space.
+func (w *goneWait) expire(s *State) {
+	var g Gone
+	for _, e := range w.below {
+		if e.rec.Live() && e.refused == nil {
+			g.Left++
+		}
 	}
+	s.settle(w, g)
 }
-
-func (w *goneWait) expire(s *State) { s.settle(w, Gone{Left: w.left()}) }
 
 // bury settles what e, whose end is durable now, leaves: nobody reads the ends of
 // what it spawned any more, and its turns are over.
@@ -225,7 +235,8 @@ func sortedByCreation(set map[*subagent]struct{}) []*subagent {
 }
 
 // Exited tells that every process of a subagent that may spawn is gone, and returns
-// once what it spawned has ended, or with how many live at the deadline.
+// once what it spawned has ended, or with how many live when their ladder should have
+// ended them. An error of a coordinator that ends has the code shutting_down.
 func (c *Coordinator) Exited(ctx context.Context, id string, run int) (left int, err error) {
 	// It goes in with the answers of effects: a full intake does not hold it up.
 	to := make(mailbox, 1)
@@ -240,6 +251,8 @@ func (c *Coordinator) Exited(ctx context.Context, id string, run int) (left int,
 			return 0, a.Error
 		}
 		return a.Reply.(Gone).Left, nil
+	case <-c.done: // it was not taken any more
+		return 0, errShuttingDown()
 	case <-ctx.Done():
 		return 0, context.Cause(ctx)
 	}

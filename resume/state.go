@@ -2,6 +2,7 @@ package resume
 
 import (
 	"bytes"
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -38,7 +39,8 @@ const stateSchema = 1
 const (
 	maxState   = 4 << 20
 	maxEntries = 1024
-	maxHashed  = 64 << 20 // bytes of a file that is hashed
+	maxHashed  = 64 << 20  // bytes of a file that is hashed
+	maxHashing = 256 << 20 // bytes that are hashed at the end of a run
 )
 
 // ToolState is what the tools of a conversation know.
@@ -52,7 +54,8 @@ type ToolState struct {
 }
 
 // FileRead is a file that was read. SHA256 is of the file as it was at the end of the
-// run; empty if it could not be read then.
+// run; empty if it could not be read then, has over 64 MiB, or was one too many: the
+// end waits for 256 MiB of hashing, of what was read last.
 type FileRead struct {
 	Path   string `json:"path"`
 	SHA256 string `json:"sha256,omitempty"`
@@ -191,9 +194,11 @@ func Watch(transcript io.Reader, w *Watcher) error {
 }
 
 // Finish hashes the files that were read, as far as they are below top, and writes
-// the state files into the run directory.
-func (w *Watcher) Finish(dir *os.Root, top string, s Signals) error {
-	w.hash(top)
+// the state files into the run directory. If ctx ends while it hashes, it writes none.
+func (w *Watcher) Finish(ctx context.Context, dir *os.Root, top string, s Signals) error {
+	if err := w.hash(ctx, top); err != nil {
+		return err
+	}
 	s.Schema = stateSchema
 	var errs []error
 	for name, v := range map[string]any{
@@ -208,32 +213,62 @@ func (w *Watcher) Finish(dir *os.Root, top string, s Signals) error {
 	return errors.Join(errs...)
 }
 
-// hash notes what the files hold now. The paths are what an agent named, so nothing
-// outside of top is opened.
-func (w *Watcher) hash(top string) {
+// hash notes what the files hold now, the latest first. The paths are what an agent
+// named, so nothing outside of top is opened, and how much is read is bounded: the end
+// of the run waits for it.
+func (w *Watcher) hash(ctx context.Context, top string) error {
+	files := w.tools.FilesRead
+	for i := range files {
+		files[i].SHA256 = ""
+	}
 	root, err := os.OpenRoot(top)
 	if err != nil {
-		return // it is gone, and so are the files
+		return nil // it is gone, and so are the files
 	}
 	defer root.Close()
-	for i := range w.tools.FilesRead {
-		f := &w.tools.FilesRead[i]
-		f.SHA256 = ""
-		below, err := filepath.Rel(top, f.Path)
+	left := int64(maxHashing)
+	for i := len(files) - 1; i >= 0 && ctx.Err() == nil; i-- {
+		below, err := filepath.Rel(top, files[i].Path)
 		if err != nil || !filepath.IsLocal(below) {
 			continue
 		}
-		file, err := openRegular(root, below)
-		if err != nil {
-			continue
-		}
-		sum := sha256.New()
-		n, err := io.Copy(sum, io.LimitReader(file, maxHashed+1))
-		if err == nil && n <= maxHashed {
-			f.SHA256 = hex.EncodeToString(sum.Sum(nil))
-		}
-		_ = file.Close() // nothing was written
+		var n int64
+		files[i].SHA256, n = hashFile(ctx, root, below, min(maxHashed, left))
+		left -= n
 	}
+	return context.Cause(ctx)
+}
+
+// hashFile returns the hash of a file of at most that many bytes, empty for others,
+// and how many it read.
+func hashFile(ctx context.Context, root *os.Root, name string, most int64) (hash string, read int64) {
+	file, err := openRegular(root, name)
+	if err != nil {
+		return "", 0
+	}
+	defer file.Close()
+	if st, err := file.Stat(); err != nil || st.Size() > most {
+		return "", 0
+	}
+	sum := sha256.New()
+	read, err = io.Copy(sum, io.LimitReader(untilDone{ctx, file}, most+1)) // it may grow
+	if err != nil || read > most {
+		return "", read
+	}
+	return hex.EncodeToString(sum.Sum(nil)), read
+}
+
+// untilDone is a reader that fails once its context has ended.
+type untilDone struct {
+	ctx context.Context
+	r   io.Reader
+}
+
+func (u untilDone) Read(p []byte) (int, error) {
+	if u.ctx.Err() != nil {
+		return 0, context.Cause(u.ctx)
+	}
+	return u.r.Read(p)
 }
 
 // replace writes a file below root in one step.

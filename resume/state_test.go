@@ -2,6 +2,7 @@ package resume
 
 import (
 	"bytes"
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -41,7 +42,7 @@ func TestWatcher(t *testing.T) {
 		use("TodoWrite", `{"todos":[{"content":"one","status":"completed"},{"content":"two","status":"pending"}]}`),
 		use("ExitPlanMode", `{"plan":"do it"}`),
 	)), w))
-	require.NoError(t, w.Finish(root(t, run), work, Signals{Turns: 2, ToolCalls: 9, StopRequests: []string{"user"}}))
+	require.NoError(t, w.Finish(t.Context(), root(t, run), work, Signals{Turns: 2, ToolCalls: 9, StopRequests: []string{"user"}}))
 	sum := sha256.Sum256([]byte("hello\n"))
 	read := func(name string, v any) {
 		body, err := os.ReadFile(filepath.Join(run, StateDir, name))
@@ -75,4 +76,45 @@ func TestWatcher(t *testing.T) {
 	none, err := ReadToolState(root(t, t.TempDir()))
 	require.NoError(t, err)
 	require.Zero(t, none)
+}
+
+// How much is hashed for an end is bounded, what was read last comes first, and it
+// ends with its context.
+func TestHashingIsBounded(t *testing.T) {
+	work, run := t.TempDir(), t.TempDir()
+	sparse := func(name string, size int64) {
+		put(t, work, name, "")
+		require.NoError(t, os.Truncate(filepath.Join(work, name), size))
+	}
+	sparse("large", maxHashed+1)
+	sparse("most", maxHashed)
+	put(t, work, "first", "x")
+	before := ToolState{FilesRead: []FileRead{{filepath.Join(work, "first"), "of the run before"}}}
+	for range maxHashing / maxHashed {
+		before.FilesRead = append(before.FilesRead, FileRead{Path: filepath.Join(work, "most")})
+	}
+	before.FilesRead = append(before.FilesRead, FileRead{Path: filepath.Join(work, "large")})
+
+	w := NewWatcher(before, false)
+	ended, end := context.WithCancel(t.Context())
+	end()
+	require.ErrorIs(t, w.Finish(ended, root(t, run), work, Signals{}), context.Canceled)
+	require.NoDirExists(t, filepath.Join(run, StateDir))
+
+	require.NoError(t, w.Finish(t.Context(), root(t, run), work, Signals{}))
+	after, err := ReadToolState(root(t, run))
+	require.NoError(t, err)
+	files := after.FilesRead
+	require.Len(t, files, len(before.FilesRead))
+	require.Empty(t, files[0].SHA256, "it was read first and is one too many")
+	for _, f := range files[1 : len(files)-1] {
+		require.Len(t, f.SHA256, 64)
+	}
+	require.Empty(t, files[len(files)-1].SHA256)
+
+	w = NewWatcher(ToolState{FilesRead: []FileRead{{filepath.Join(work, "first"), "of the run before"}}}, false)
+	require.NoError(t, w.Finish(t.Context(), root(t, run), filepath.Join(work, "gone"), Signals{}))
+	after, err = ReadToolState(root(t, run))
+	require.NoError(t, err)
+	require.Empty(t, after.FilesRead[0].SHA256, "that of the run before is not that of this one")
 }

@@ -79,8 +79,9 @@ type Config struct {
 	ModelCredential func(id string, run int) string
 
 	// Exited tells that no process of a child that may spawn is left, and waits until
-	// nothing that it spawned lives; left is what does at the deadline. Nil: nobody
-	// spawns from inside.
+	// nothing that it spawned lives; left is what does at the deadline, and then it is
+	// told again. The code shutting_down leaves that to the next coordinator. Nil:
+	// nobody spawns from inside.
 	Exited func(ctx context.Context, id string, run int) (left int, err error)
 	// Program is the path of hayward, for agents that may spawn. Empty: they get no
 	// tools for that.

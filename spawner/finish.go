@@ -15,12 +15,17 @@ import (
 	"github.com/hayward-dev/hayward/sandbox"
 )
 
-// finish proves that nothing is left, reads the result and tells the end.
+// finish proves that nothing is left, reads the result and tells the end. If this
+// coordinator closes before that is done, the next one finds the child gone and does
+// it.
 func (c *child) finish() {
 	crashpoint.Hit(crashpoint.ChildGone)
 	c.endTree()
 	c.awaitDrained()
-	c.endNested()
+	if !c.endNested() {
+		c.letGo()
+		return
+	}
 	known := c.evidence()
 	if known.report != nil && known.report.Exit != nil {
 		c.tellAdoptedStarted() // it ran, or it would have no exit
@@ -35,7 +40,10 @@ func (c *child) finish() {
 	c.giveBack()
 	end.Output = c.output(known.report)
 	end.Usage = c.usage(end.Agent)
-	c.keepState(known.report, c.stop)
+	if !c.keepState(known.report, c.stop) {
+		c.letGo()
+		return
+	}
 	crashpoint.Hit(crashpoint.ResultRead)
 	if !c.endSpace(&end) {
 		c.letGo()

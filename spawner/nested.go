@@ -221,21 +221,40 @@ func (c *child) doorEnvironment(env map[string]string) {
 }
 
 // endNested waits until nothing lives any more of what the child spawned: it may
-// work in the child's own directory, which is about to be saved.
-func (c *child) endNested() {
+// work in the child's own directory, which is about to be saved. What is asked after
+// has a stop ladder of its own, so it asks until that has ended it. It returns false
+// if the coordinator or the spawner closed first: the next coordinator ends them.
+func (c *child) endNested() bool {
 	if c.spec.Spawns == nil || c.s.cfg.Exited == nil {
-		return
+		return true
 	}
+	var told time.Time
+	for {
+		left, err := c.tellExited()
+		switch {
+		case err == nil && left == 0:
+			return true
+		case c.s.ctx.Err() != nil || events.HasCode(err, events.CodeShuttingDown):
+			return false
+		case time.Since(told) >= c.s.cfg.Deadlines.KillProof:
+			told = time.Now()
+			c.log.Error("subagents that this one spawned live on", zap.Int("left", left), zap.Error(err))
+		}
+		select {
+		case <-c.s.ctx.Done():
+			return false
+		case <-time.After(lookAgain):
+		}
+	}
+}
+
+// tellExited asks once. The coordinator answers when the ladder is over; the rest is
+// for one that does not.
+func (c *child) tellExited() (left int, err error) {
 	d := c.s.cfg.Deadlines
-	ctx, cancel := context.WithTimeout(c.s.ctx, d.CancelReply+d.KillProof+time.Second)
+	ctx, cancel := context.WithTimeout(c.s.ctx, d.Grace+2*d.KillProof+time.Second)
 	defer cancel()
-	left, err := c.s.cfg.Exited(ctx, c.spec.ID, c.spec.Run)
-	if err != nil && c.s.ctx.Err() != nil {
-		return // closing: the next coordinator sees to them
-	}
-	if err != nil || left > 0 {
-		c.log.Error("subagents that this one spawned live on", zap.Int("left", left), zap.Error(err))
-	}
+	return c.s.cfg.Exited(ctx, c.spec.ID, c.spec.Run)
 }
 
 // agentServer is the name of Hayward's own MCP server in an agent.

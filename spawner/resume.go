@@ -157,14 +157,21 @@ func (c *child) stateDir() string {
 	return filepath.Join(c.dir.Path(), resume.StateDir)
 }
 
-// keepState makes the state files of an agent from its transcript.
-func (c *child) keepState(report *events.Report, stop *events.Stop) {
+// keepState makes the state files of an agent from its transcript. It returns false
+// if the spawner closed meanwhile: the next coordinator makes them.
+func (c *child) keepState(report *events.Report, stop *events.Stop) bool {
 	if !c.runsAgent() || report == nil || report.Agent == nil {
-		return
+		return true
 	}
-	if err := c.writeState(report, stop); err != nil {
-		c.log.Error("state files not kept, so a resume begins without them", zap.Error(err))
+	err := c.writeState(report, stop)
+	if err == nil {
+		return true
 	}
+	if c.s.ctx.Err() != nil {
+		return false
+	}
+	c.log.Error("state files not kept, so a resume begins without them", zap.Error(err))
+	return true
 }
 
 func (c *child) writeState(report *events.Report, stop *events.Stop) error {
@@ -193,5 +200,5 @@ func (c *child) writeState(report *events.Report, stop *events.Stop) error {
 	} else if report.Ended != "" {
 		s.StopRequests = append(s.StopRequests, string(report.Ended))
 	}
-	return w.Finish(dir, c.space.cwd, s)
+	return w.Finish(c.s.ctx, dir, c.space.cwd, s)
 }

@@ -40,24 +40,44 @@ func lineageOf(id string, find func(string) (events.Record, error)) (gateway.Lin
 // restoreUsage tells the gateway what was used before: by what lives, by what ended
 // below something that lives, and where prompts have a budget by all of theirs.
 func (d *daemon) restoreUsage(loaded []coordinator.Stored) {
-	live := make(map[string]*events.Record)
+	carryUsage(d.gateway, loaded, d.opts.MaxPromptTokens > 0)
+}
+
+// usageSums is the part of the gateway that takes what was used before.
+type usageSums interface {
+	Reopen(id string, l gateway.Lineage)
+	Restore(id string, l gateway.Lineage, used events.Usage)
+}
+
+func carryUsage(to usageSums, loaded []coordinator.Stored, byPrompt bool) {
+	known := make(map[string]*events.Record, len(loaded))
 	for i := range loaded {
-		if r := &loaded[i].Record; r.Live() {
-			live[r.ID] = r
-		}
+		known[loaded[i].Record.ID] = &loaded[i].Record
 	}
 	for i := range loaded {
 		r := &loaded[i].Record
 		l := gateway.Lineage{Session: r.ParentSessionID, Prompt: r.ParentPromptID}
-		// What is nested ends before its spawner, so above what lives all lives.
-		for id := r.ParentID; live[id] != nil; id = live[id].ParentID {
-			l.Above = append(l.Above, id)
+		// What lives counts what is below it, whether or not what is between has ended.
+		for p := known[r.ParentID]; p != nil; p = known[p.ParentID] {
+			if p.Live() {
+				l.Above = append(l.Above, p.ID)
+			}
 		}
-		switch {
+		switch used := usedBelow(r); {
 		case r.Live():
-			d.gateway.Reopen(r.ID, l)
-		case r.Usage != nil && (len(l.Above) > 0 || d.opts.MaxPromptTokens > 0):
-			d.gateway.Restore(r.ID, l, *r.Usage)
+			to.Reopen(r.ID, l)
+		case known[r.ParentID] != nil && !known[r.ParentID].Live():
+			// It is in the sum of its spawner, as is what was removed by now.
+		case used != nil && (len(l.Above) > 0 || byPrompt):
+			to.Restore(r.ID, l, *used)
 		}
 	}
+}
+
+// usedBelow is what an ended subagent and all that ended below it used.
+func usedBelow(r *events.Record) *events.Usage {
+	if r.TreeUsage != nil {
+		return r.TreeUsage
+	}
+	return r.Usage
 }

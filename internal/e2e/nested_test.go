@@ -98,16 +98,36 @@ func TestNestedEnds(t *testing.T) {
 		for _, one := range results {
 			require.Equal(t, "cancelled", one["outcome"])
 		}
-		require.Zero(t, u.running("sleep 600"))
+		require.Zero(t, u.running("sleep\x00600"))
 		require.Equal(t, "cancelled", u.snapshot(top)["status"])
 
 		// It ends by itself, and what it spawned goes with it.
 		r = u.run(append([]string{"spawn", "--json"}, line("$HW spawn -d --name left -- sleep 600")...)...)
 		require.Zero(t, r.code, r.stderr)
-		require.Zero(t, u.running("sleep 600"), "it was gone before the end was told")
+		require.Zero(t, u.running("sleep\x00600"), "it was gone before the end was told")
 		left := u.snapshotOf("left")
 		require.Equal(t, "cancelled", left["status"])
 		require.Equal(t, "parent", left["reason"])
+	})
+}
+
+// What a subagent spawned and does not want to end is waited for, longer than anybody
+// waits for a cancel: it writes to the tree that is saved then.
+func TestNestedEndsFirst(t *testing.T) {
+	asUsers(t, func(t *testing.T, u *user) {
+		line := u.nests("")
+		repo := filepath.Join(u.home, "repo")
+		u.repository(repo)
+		u.serve(nil, "--cancel-timeout", "100ms", "--grace", "1s")
+		id := u.detach(line(`$HW spawn -d --name left -- sh -c 'trap "" TERM; touch up; exec sleep 643'
+			while [ ! -e up ]; do sleep 0.05; done`, "--cwd", repo, "--isolation", "worktree")...)
+		end := u.await(id)[0]
+		require.Zero(t, u.running("sleep\x00643"), "it was gone before the end was told")
+		require.Equal(t, "completed", end["status"], end)
+		left := u.snapshotOf("left")
+		require.Equal(t, "cancelled", left["status"])
+		require.Equal(t, "parent", left["reason"])
+		u.gitIn(repo, "cat-file", "-e", "refs/hayward/subagents/"+id+"/tree:up")
 	})
 }
 
