@@ -148,6 +148,9 @@ func (r *rpc) checked(id string, s events.Spawn, own *childLoad) (coordinator.Re
 func (r *rpc) resolve(asking spawner.Asking, s events.Spawn) (coordinator.Request, *events.Error) {
 	var none coordinator.Request
 	s, err := asking.Before(s)
+	if err == nil {
+		s, err = asking.Reach(s)
+	}
 	if err != nil {
 		return none, err
 	}
