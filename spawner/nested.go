@@ -26,6 +26,8 @@ import (
 type Asking struct {
 	Spec events.Spec
 	Inheritance
+	// Hidden are the directories that no subagent reaches, see [Config.Hidden].
+	Hidden []string
 }
 
 // Before bounds what a subagent asks for, before it is resolved.

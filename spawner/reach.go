@@ -20,7 +20,7 @@ func (a Asking) Reach(s events.Spawn) (events.Spawn, *events.Error) {
 	if a.Bounds == nil {
 		return s, nil
 	}
-	r := newReach(*a.Bounds)
+	r := newReach(a)
 	s.AddDirs = slices.Clone(s.AddDirs)
 	dirs := []struct {
 		member string
@@ -36,13 +36,13 @@ func (a Asking) Reach(s events.Spawn) (events.Spawn, *events.Error) {
 		if *d.path == "" {
 			continue
 		}
-		canonical, info := r.find(*d.path)
+		found, info := r.find(*d.path)
 		if info == nil || !info.IsDir() {
 			return s, events.Errorf(events.CodeCwdMissing, events.LayerWorkspace,
 				"spawn: %s: %s is not a directory within reach of subagent %s", d.member, *d.path, a.Spec.ID).
 				WithRemedy("name a directory that the subagent can read itself")
 		}
-		*d.path = canonical
+		*d.path = found
 	}
 	// The program of a type is in its definition, which is not the subagent's.
 	if len(s.Command) > 0 && strings.EqualFold(cmp.Or(s.SubagentType, TypeCommand), TypeCommand) && !r.finds(s) {
@@ -60,20 +60,29 @@ const maxLinks = 40
 type reach struct {
 	bounds policy.Bounds
 	opened []string
-	// covered are the host's directories that have another one in their place.
-	covered []string
+	// covered are the host's directories that have another one in their place, hidden
+	// the coordinator's, of which only own is shown.
+	covered, hidden []string
+	own             string
 }
 
-func newReach(b policy.Bounds) reach {
-	r := reach{bounds: b, opened: slices.Concat(b.Readable, b.Writable)}
-	if b.PrivateTemp {
-		for _, d := range policy.SharedTemp {
-			if canonical, err := filepath.EvalSymlinks(d); err == nil {
-				r.covered = append(r.covered, canonical)
-			}
-		}
+func newReach(a Asking) reach {
+	r := reach{bounds: *a.Bounds, opened: slices.Concat(a.Bounds.Readable, a.Bounds.Writable), hidden: canonical(a.Hidden), own: a.Tree}
+	if r.bounds.PrivateTemp {
+		r.covered = canonical(policy.SharedTemp)
 	}
 	return r
+}
+
+// canonical are the canonical paths of those that exist.
+func canonical(paths []string) []string {
+	var out []string
+	for _, p := range paths {
+		if c, err := filepath.EvalSymlinks(p); err == nil {
+			out = append(out, c)
+		}
+	}
+	return out
 }
 
 // sees reports whether it can be seen that something is at a canonical path: what is
@@ -84,8 +93,11 @@ func (r reach) sees(path string) bool {
 		return slices.ContainsFunc(trees, func(t string) bool { return policy.Within(path, t) })
 	}
 	leadsTo := func(t string) bool { return policy.Within(t, path) }
+	owned := r.own != "" && (policy.Within(path, r.own) || leadsTo(r.own))
 	switch {
 	case policy.Within(path, "/proc"):
+		return false
+	case within(r.hidden) && !owned:
 		return false
 	case slices.ContainsFunc(r.bounds.Denied, func(d policy.Denied) bool { return policy.Within(path, d.Path) }):
 		return false
@@ -151,11 +163,11 @@ func (r reach) finds(s events.Spawn) bool {
 		path = baseEnvironment["PATH"]
 	}
 	return slices.ContainsFunc(filepath.SplitList(path), func(dir string) bool {
-		canonical, info := r.find(dir + "/" + name)
+		found, info := r.find(dir + "/" + name)
 		if info == nil {
 			return false
 		}
-		_, err := exec.LookPath(canonical)
+		_, err := exec.LookPath(found)
 		return err == nil
 	})
 }

@@ -18,7 +18,7 @@ func TestReach(t *testing.T) {
 	top, err := filepath.EvalSymlinks(t.TempDir())
 	require.NoError(t, err)
 	at := func(path string) string { return filepath.Join(top, path) }
-	for _, dir := range []string{"w/sub", "secret/dir", "other/dir"} {
+	for _, dir := range []string{"w/sub", "secret/dir", "other/dir", "state/mine/in", "state/else"} {
 		require.NoError(t, os.MkdirAll(at(dir), 0o755))
 	}
 	for _, file := range []string{"w/tool", "w/sub/tool", "secret/tool", "secret/dir/tool"} {
@@ -34,11 +34,15 @@ func TestReach(t *testing.T) {
 	} {
 		require.NoError(t, os.Symlink(target, at(link)))
 	}
-	narrow := policy.Bounds{Readable: []string{"/usr", "/bin", "/lib"}, Writable: []string{at("w")}, PrivateTemp: true}
-	wide := policy.Bounds{ReadAll: true, Writable: []string{at("w")}}
+	narrow := policy.Bounds{Readable: []string{"/usr", "/bin", "/lib"}, PrivateTemp: true}
+	wide := policy.Bounds{ReadAll: true}
 	for _, b := range []*policy.Bounds{&narrow, &wide} {
 		b.Denied = []policy.Denied{{Path: at("secret")}}
-		a := Asking{Spec: events.Spec{ID: events.NewID()}, Inheritance: Inheritance{Confined: true, Bounds: b}}
+		b.Writable = []string{at("w"), at("state/mine")}
+		a := Asking{
+			Spec: events.Spec{ID: events.NewID()}, Hidden: []string{at("state"), at("none")},
+			Inheritance: Inheritance{Confined: true, Bounds: b, Tree: at("state/mine")},
+		}
 		ask := func(s events.Spawn) (events.Spawn, *events.Error) {
 			if s.Cwd == "" {
 				s.Cwd = at("w")
@@ -71,6 +75,7 @@ func TestReach(t *testing.T) {
 			for there, gone := range map[string]string{
 				at("secret/dir"): at("secret/xxx"), at("w/there"): at("w/gone"), at("w/abs-there"): at("w/abs-gone"),
 				at("w/through-there"): at("w/through-gone"), at("secret") + "/dir/../../w": at("secret") + "/xxx/../../w",
+				at("state/else"): at("state/none"), at("state") + "/else/../mine": at("state") + "/none/../mine",
 				at("secret"): at("w/none"), at("w/text"): at("w/loop"), at("w/proc"): "/proc/self/xxx",
 			} {
 				same(member, of, there, gone)
@@ -103,6 +108,8 @@ func TestReach(t *testing.T) {
 		_, err = ask(events.Spawn{Command: []string{"sh"}})
 		require.Nil(t, err)
 		_, err = ask(events.Spawn{SubagentType: "worker", Command: []string{"what its definition says"}})
+		require.Nil(t, err)
+		_, err = ask(events.Spawn{Cwd: at("state/mine/in"), Workspace: at("state/mine")})
 		require.Nil(t, err)
 		_, err = ask(events.Spawn{Cwd: at("other/dir")})
 		require.Equal(t, b.ReadAll, err == nil, "what is opened otherwise")

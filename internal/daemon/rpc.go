@@ -177,7 +177,7 @@ func (r *rpc) resolve(asking spawner.Asking, s events.Spawn) (coordinator.Reques
 
 // asking reads what the subagent id was spawned as, and what it leaves to others.
 func (r *rpc) asking(id string) (spawner.Asking, *events.Error) {
-	var a spawner.Asking
+	a := spawner.Asking{Hidden: r.hidden}
 	dir, err := r.root.Open(id)
 	if err == nil {
 		a.Spec, err = dir.ReadSpec()

@@ -39,6 +39,8 @@ type service struct {
 	traces      *traces
 	agents      spawner.Agents
 	resumes     *resumes
+	// hidden are the directories that no subagent reaches.
+	hidden []string
 
 	// lastUse is when a client last asked for anything, in Unix nanoseconds.
 	lastUse atomic.Int64
