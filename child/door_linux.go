@@ -18,7 +18,6 @@ import (
 
 	"github.com/hayward-dev/hayward/events"
 	"github.com/hayward-dev/hayward/internal/bus/socket"
-	"github.com/hayward-dev/hayward/internal/handoff"
 )
 
 // door lets programs inside ask the coordinator in the subagent's name. It carries
@@ -27,6 +26,7 @@ import (
 // no program inside has a credential that it could leave anywhere.
 type door struct {
 	id, token string
+	bus       string // the path of the bus's socket
 	listener  *net.UnixListener
 	wg        sync.WaitGroup
 
@@ -47,8 +47,9 @@ const (
 	maxSocketPath = len(syscall.RawSockaddrUnix{}.Path) - 1
 )
 
-// openDoor listens at path. What is there already is not ours.
-func openDoor(path, id, token string) (*door, error) {
+// openDoor listens at path and carries what comes there to the bus's socket. What is
+// at path already is not ours.
+func openDoor(path, bus, id, token string) (*door, error) {
 	at := path
 	if len(at) > maxSocketPath {
 		dir, name := filepath.Split(at)
@@ -67,7 +68,7 @@ func openDoor(path, id, token string) (*door, error) {
 	if err := os.Chmod(path, 0o600); err != nil {
 		return nil, errors.Join(fmt.Errorf("close the door at %s to others: %w", path, err), l.Close())
 	}
-	d := &door{id: id, token: token, listener: l, conns: make(map[net.Conn]struct{})}
+	d := &door{id: id, token: token, bus: bus, listener: l, conns: make(map[net.Conn]struct{})}
 	d.wg.Go(d.accept)
 	return d, nil
 }
@@ -114,7 +115,7 @@ func (d *door) leave(conn net.Conn) {
 // away it ends at once, and the program tries again.
 func (d *door) serve(program net.Conn) {
 	defer d.leave(program)
-	bus, err := socket.Dial(socket.InDir(handoff.FDBus, socketName), busBound)
+	bus, err := socket.Dial(d.bus, busBound)
 	if err != nil {
 		return
 	}
@@ -174,21 +175,39 @@ func (d *door) logIn(program net.Conn, bus io.Writer) error {
 
 var errNoLogIn = errors.New("not a log-in")
 
-// vouch puts user and token into a log-in. Other ways to say who one is are taken
-// out, so that there is one.
+// connectOptions are the members of a log-in that pass: those that say how the program
+// speaks, by their exact names. The server matches names without regard to case, folds
+// letters beyond ASCII too, and lets the last of two members win; so a list of what
+// must not pass could not be complete.
+type connectOptions struct {
+	Verbose      *bool   `json:"verbose,omitzero"`
+	Pedantic     *bool   `json:"pedantic,omitzero"`
+	Echo         *bool   `json:"echo,omitzero"`
+	Headers      *bool   `json:"headers,omitzero"`
+	NoResponders *bool   `json:"no_responders,omitzero"`
+	TLSRequired  *bool   `json:"tls_required,omitzero"`
+	Name         *string `json:"name,omitzero"`
+	Lang         *string `json:"lang,omitzero"`
+	Version      *string `json:"version,omitzero"`
+	Protocol     *int    `json:"protocol,omitzero"`
+
+	// Who it is: never what the program says.
+	User string `json:"user"`
+	Pass string `json:"pass"`
+}
+
+// vouch writes a log-in anew: how the program speaks, with the supervisor's word for
+// who it is.
 func (d *door) vouch(line []byte) ([]byte, error) {
 	body, ok := bytes.CutPrefix(bytes.TrimSpace(line), []byte("CONNECT "))
 	if !ok {
 		return nil, errNoLogIn
 	}
-	var options map[string]any
+	var options *connectOptions // null is none
 	if err := events.DecodeRecord(body, &options); err != nil || options == nil {
 		return nil, errors.Join(errNoLogIn, err)
 	}
-	for _, other := range []string{"auth_token", "jwt", "nkey", "sig"} {
-		delete(options, other)
-	}
-	options["user"], options["pass"] = events.RPCUser(d.id), d.token
+	options.User, options.Pass = events.RPCUser(d.id), d.token
 	body, err := events.MarshalRecord(options)
 	if err != nil {
 		return nil, err

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/hayward-dev/hayward/events"
+	"github.com/hayward-dev/hayward/internal/bus/socket"
 	"github.com/hayward-dev/hayward/internal/deadlines"
 	"github.com/hayward-dev/hayward/internal/handoff"
 )
@@ -114,7 +115,7 @@ func (s *supervisor) run() int {
 // relay to the gateway, whose address it puts into the command and its environment.
 func (s *supervisor) openWays() *events.Error {
 	if path := s.spec.Door; path != "" {
-		door, err := openDoor(path, s.spec.ID, s.spec.Token)
+		door, err := openDoor(path, socket.InDir(handoff.FDBus, socketName), s.spec.ID, s.spec.Token)
 		if err != nil {
 			return events.Errorf(events.CodeStartFailed, events.LayerSandbox, "start %s: %w", s.spec.ID, err)
 		}

@@ -64,6 +64,17 @@ func (s *State) offerRead(ends []*subagent) (token string, ids []string) {
 	return token, ids
 }
 
+// ValidToken reports whether a text has the form of the tokens that coordinators give
+// out, see [State.mintToken].
+func ValidToken(token string) bool {
+	i := strings.LastIndexByte(token, '-')
+	if i < 0 || !events.ValidID(token[:i]) {
+		return false
+	}
+	_, err := strconv.ParseUint(token[i+1:], 36, 64)
+	return err == nil
+}
+
 // ack marks what a reply told of as read. Too late it changes nothing.
 func (s *State) ack(m Ack) {
 	l := s.leases[m.Token]

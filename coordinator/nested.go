@@ -1,6 +1,7 @@
 package coordinator
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"slices"
@@ -31,23 +32,33 @@ func (s *State) spawnerOf(c Caller, req events.Spawn) (*subagent, *events.Error)
 	if err := s.checkDepth(req.ID, p.rec.Depth+1); err != nil {
 		return nil, err
 	}
-	typ := req.SubagentType
-	if typ == "" {
-		typ = "command"
-	}
 	var may *events.Spawns
 	if p.spec != nil {
 		may = p.spec.Spawns
 	}
-	if !may.Allows(typ) {
-		err := events.Errorf(events.CodeSpawnNotAllowed, events.LayerPermission, "spawn %s: subagent %s may not spawn type %s", req.ID, p.id, typ).
-			WithDetail("may_spawn", may.String())
-		if may == nil {
-			return nil, err.WithRemedy("whoever spawns it allows that with may_spawn (--may-spawn), or in the definition of its type")
-		}
-		return nil, err.WithRemedy("name a type that it may spawn")
+	if err := CheckSpawns(may, p.id, req); err != nil {
+		return nil, err
 	}
 	return p, nil
+}
+
+// CheckSpawns refuses a spawn of a type that is not among those that its spawner may
+// spawn.
+func CheckSpawns(may *events.Spawns, spawner string, req events.Spawn) *events.Error {
+	typ := cmp.Or(req.SubagentType, "command")
+	if may.Allows(typ) {
+		return nil
+	}
+	spawn := "spawn"
+	if req.ID != "" {
+		spawn += " " + req.ID
+	}
+	err := events.Errorf(events.CodeSpawnNotAllowed, events.LayerPermission, "%s: subagent %s may not spawn type %s", spawn, spawner, typ).
+		WithDetail("may_spawn", may.String())
+	if may == nil {
+		return err.WithRemedy("whoever spawns it allows that with may_spawn (--may-spawn), or in the definition of its type")
+	}
+	return err.WithRemedy("name a type that it may spawn")
 }
 
 func (s *State) checkDepth(id string, depth int) *events.Error {

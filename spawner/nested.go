@@ -28,6 +28,8 @@ type Asking struct {
 	// Above are the settings of the agents that it is nested in, the nearest first.
 	Above []*events.AgentSpec
 	Inheritance
+	// Hidden are the directories that no subagent reaches, see [Config.Hidden].
+	Hidden []string
 }
 
 // Before bounds what a subagent asks for, before it is resolved.

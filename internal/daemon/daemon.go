@@ -233,9 +233,10 @@ func (d *daemon) wire() error {
 		return err
 	}
 	f.cost = d.gateway.CostSoFar
+	hidden := []string{p.State, p.Runtime, trees.Root.Path()}
 	d.spawner = spawner.New(spawner.Config{
 		Root: root, ChildBinary: binary, Bus: busDir, BusPath: p.Bus(),
-		Hidden:    []string{p.State, p.Runtime, trees.Root.Path()},
+		Hidden:    hidden,
 		CacheRoot: p.Cache, Support: sandbox.Probe(), Deadlines: d.deadlines,
 		Home: home, TempRoot: temp, ModelCost: d.gateway.Settle,
 		Profiles: p.Profiles(), Protected: []string{p.Config}, Secrets: d.secrets(),
@@ -286,6 +287,7 @@ func (d *daemon) wire() error {
 	}, d.bus.Interested, d.log.Named("service"))
 	d.service.profiles = p.Profiles()
 	d.service.agents = d.agents(home)
+	d.service.hidden = hidden
 	d.service.resumes = &resumes{root: root, trees: trees.Root, policy: d.opts.Resume, agents: d.service.agents, lookup: f.lookup}
 	return d.observe(d.ctx, track)
 }

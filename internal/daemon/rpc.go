@@ -2,9 +2,8 @@ package daemon
 
 import (
 	"context"
-	"strconv"
 	"strings"
-	"sync"
+	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/micro"
@@ -18,10 +17,6 @@ import (
 	"github.com/hayward-dev/hayward/spawner"
 )
 
-// maxChildRequests bounds the requests of one subagent that are not answered yet:
-// one that asks for ever takes nothing from others.
-const maxChildRequests = 64
-
 // rpc serves the requests that subagents send on their own subjects. Who asks is the
 // id in the subject, on which the server lets nobody else publish.
 type rpc struct {
@@ -32,13 +27,13 @@ type rpc struct {
 	// foreign are the lines that a subagent can cause.
 	foreign lograte.Logger
 
-	mu sync.Mutex
-	// open counts the requests of each subagent that are not answered; guarded by mu.
-	open map[string]int
+	// asks bounds the requests of each subagent, acks its acknowledgements.
+	asks *childRequests
+	acks *ackRates
 }
 
 func newRPC(s *service, root rundir.Root) *rpc {
-	return &rpc{service: s, root: root, open: make(map[string]int)}
+	return &rpc{service: s, root: root, asks: newChildRequests(), acks: newAckRates()}
 }
 
 func (r *rpc) start() (err error) {
@@ -65,7 +60,7 @@ func (r *rpc) take(m *nats.Msg) {
 		return
 	}
 	if token, isAck := strings.CutPrefix(request, events.RPCAck+"."); isAck {
-		r.onAck(id, token)
+		r.ackOf(id, token)
 		return
 	}
 	if m.Reply != "" && !bus.ReplyAllowed(id, m.Reply) {
@@ -73,7 +68,7 @@ func (r *rpc) take(m *nats.Msg) {
 		return
 	}
 	reply := responder{replier: r.replies, subject: m.Reply, ackSubject: func(token string) string { return events.RPCAckSubject(id, token) }}
-	answer, err := r.begin(id, reply)
+	answer, err := r.asks.begin(id, reply)
 	if err != nil {
 		reply.fail(err)
 		return
@@ -95,14 +90,9 @@ func (r *rpc) take(m *nats.Msg) {
 		r.submitFor(id, coordinator.Request{Event: event, Responder: answer})
 		return
 	}
-	if err := r.beginResolving(); err != nil {
-		answer.Answer(coordinator.Answer{Error: err})
-		return
-	}
 	traced := r.traces.begin(micro.Headers(m.Header))
 	r.wg.Go(func() {
-		defer func() { <-r.resolving }()
-		request, err := r.resolve(id, spawn)
+		request, err := r.checked(id, spawn, answer.of)
 		if err != nil {
 			answer.Answer(coordinator.Answer{Error: err})
 			return
@@ -115,18 +105,53 @@ func (r *rpc) take(m *nats.Msg) {
 	})
 }
 
-// resolve reads what a spawn of the subagent id means, within what that is.
-func (r *rpc) resolve(id string, s events.Spawn) (coordinator.Request, *events.Error) {
+// ackOf takes an acknowledgement that the subagent id sent. What is left out here
+// leaves an end unread, and it is handed out again.
+func (r *rpc) ackOf(id, token string) {
+	if !coordinator.ValidToken(token) {
+		r.foreign.Log(r.log.Warn, "acknowledgement of a subagent without a token dropped", zap.String("id", id))
+		return
+	}
+	if !r.acks.allow(id, time.Now()) {
+		r.foreign.Log(r.log.Warn, "acknowledgement of a subagent dropped, they come too fast", zap.String("id", id))
+		return
+	}
+	r.onAck(id, token)
+}
+
+// checked resolves a spawn of the subagent id once it has its turn among those that
+// are its own, and then one of the tokens that all subagents share.
+func (r *rpc) checked(id string, s events.Spawn, own *childLoad) (coordinator.Request, *events.Error) {
 	var none coordinator.Request
+	select {
+	case own.resolving <- struct{}{}:
+		defer func() { <-own.resolving }()
+	case <-r.ctx.Done():
+		return none, events.Errorf(events.CodeShuttingDown, events.LayerCoordinator, "spawn: %w", context.Cause(r.ctx))
+	}
 	asking, err := r.asking(id)
 	if err != nil {
 		return none, err
 	}
-	// The state decides; this only keeps the coordinator from reading for nothing.
-	if asking.Spec.Spawns == nil {
-		return none, events.Errorf(events.CodeSpawnNotAllowed, events.LayerPermission, "spawn: subagent %s may not spawn", id)
+	// The state decides; this keeps the coordinator from reading what it would refuse.
+	if err := coordinator.CheckSpawns(asking.Spec.Spawns, id, s); err != nil {
+		return none, err
 	}
-	if s, err = asking.Before(s); err != nil {
+	if err := beginResolving(r.asks.resolving); err != nil {
+		return none, err
+	}
+	defer func() { <-r.asks.resolving }()
+	return r.resolve(asking, s)
+}
+
+// resolve reads what a spawn of a subagent means, within what that is.
+func (r *rpc) resolve(asking spawner.Asking, s events.Spawn) (coordinator.Request, *events.Error) {
+	var none coordinator.Request
+	s, err := asking.Before(s)
+	if err == nil {
+		s, err = asking.Reach(s)
+	}
+	if err != nil {
 		return none, err
 	}
 	if settle := r.admin.opts.Settle; settle != nil {
@@ -152,7 +177,7 @@ func (r *rpc) resolve(id string, s events.Spawn) (coordinator.Request, *events.E
 
 // asking reads what the subagent id was spawned as, and what it leaves to others.
 func (r *rpc) asking(id string) (spawner.Asking, *events.Error) {
-	var a spawner.Asking
+	a := spawner.Asking{Hidden: r.hidden}
 	dir, err := r.root.Open(id)
 	if err == nil {
 		a.Spec, err = dir.ReadSpec()
@@ -198,38 +223,6 @@ func (r *rpc) submitFor(id string, request coordinator.Request) {
 	if err := r.coord.Submit(request); err != nil {
 		request.Responder.Answer(coordinator.Answer{Error: err})
 	}
-}
-
-// begin counts one request of the subagent until it is answered.
-func (r *rpc) begin(id string, to responder) (coordinator.Responder, *events.Error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.open[id] >= maxChildRequests {
-		return nil, events.Errorf(events.CodeBusy, events.LayerCoordinator, "%d requests of subagent %s are not answered yet", maxChildRequests, id).
-			WithRemedy("ask again in a moment").WithDetail("depth", strconv.Itoa(maxChildRequests))
-	}
-	r.open[id]++
-	return &childAnswer{rpc: r, id: id, to: to}, nil
-}
-
-// childAnswer is the responder of one request.
-type childAnswer struct {
-	rpc  *rpc
-	id   string
-	to   responder
-	once sync.Once
-}
-
-// Answer implements [coordinator.Responder].
-func (c *childAnswer) Answer(a coordinator.Answer) {
-	c.once.Do(func() {
-		c.rpc.mu.Lock()
-		if c.rpc.open[c.id]--; c.rpc.open[c.id] == 0 {
-			delete(c.rpc.open, c.id)
-		}
-		c.rpc.mu.Unlock()
-	})
-	c.to.Answer(a)
 }
 
 // within are the files that the subagent id may read: those of what it spawned.

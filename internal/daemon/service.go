@@ -14,10 +14,11 @@ import (
 	"github.com/hayward-dev/hayward/coordinator"
 	"github.com/hayward-dev/hayward/events"
 	"github.com/hayward-dev/hayward/internal/crashpoint"
+	"github.com/hayward-dev/hayward/internal/lograte"
 	"github.com/hayward-dev/hayward/spawner"
 )
 
-// maxResolving bounds the spawns whose paths are being checked at once: a
+// maxResolving bounds the spawns of clients whose paths are being checked at once: a
 // hanging file system must not take the other events with it.
 const maxResolving = 64
 
@@ -38,11 +39,15 @@ type service struct {
 	traces      *traces
 	agents      spawner.Agents
 	resumes     *resumes
+	// hidden are the directories that no subagent reaches.
+	hidden []string
 
 	// lastUse is when a client last asked for anything, in Unix nanoseconds.
 	lastUse atomic.Int64
-	// resolving holds a token for each spawn being resolved.
+	// resolving holds a token for each spawn of a client being resolved.
 	resolving chan struct{}
+	// untaken are the acknowledgements that were not taken.
+	untaken lograte.Logger
 	// ctx ends with the service; wg are the requests being worked on.
 	ctx    context.Context
 	cancel context.CancelCauseFunc
@@ -137,15 +142,17 @@ func (s *service) addServices() error {
 	return nil
 }
 
-// onAck takes the acknowledgement of a reply, by a subagent or a client. One that comes after the daemon was
-// told to leave is no fault: the next one hands the completion out again.
+// onAck takes the acknowledgement of a reply, by a subagent or a client. One that
+// comes after the daemon was told to leave is no fault: the next one hands the
+// completion out again.
 func (s *service) onAck(by, token string) {
 	if err := s.coord.AckBy(by, token); err != nil {
 		level := zap.WarnLevel
 		if err.Code == events.CodeShuttingDown {
 			level = zap.InfoLevel
 		}
-		s.log.Log(level, "acknowledgement not taken, the end stays unread", zap.Error(err))
+		say := func(line string, fields ...zap.Field) { s.log.Log(level, line, fields...) }
+		s.untaken.Log(say, "acknowledgement not taken, the end stays unread", zap.Error(err))
 	}
 	crashpoint.Hit(crashpoint.AckTaken)
 }
@@ -170,7 +177,7 @@ func (s *service) onEvent(kind events.Kind, r micro.Request) {
 		s.submit(coordinator.Request{Event: event, Responder: reply})
 		return
 	}
-	if err := s.beginResolving(); err != nil {
+	if err := beginResolving(s.resolving); err != nil {
 		reply.fail(err)
 		return
 	}
@@ -220,13 +227,13 @@ func (s *service) resolve(spawn events.Spawn) (coordinator.Request, *events.Erro
 
 // beginResolving takes one of the tokens, or refuses: what is not checked yet is
 // neither valid nor invalid.
-func (s *service) beginResolving() *events.Error {
+func beginResolving(tokens chan struct{}) *events.Error {
 	select {
-	case s.resolving <- struct{}{}:
+	case tokens <- struct{}{}:
 		return nil
 	default:
-		return events.Errorf(events.CodeBusy, events.LayerCoordinator, "spawn: %d spawns are being checked already", maxResolving).
-			WithRemedy("ask again in a moment").WithDetail("depth", strconv.Itoa(len(s.resolving)))
+		return events.Errorf(events.CodeBusy, events.LayerCoordinator, "spawn: %d spawns are being checked already", cap(tokens)).
+			WithRemedy("ask again in a moment").WithDetail("depth", strconv.Itoa(len(tokens)))
 	}
 }
 

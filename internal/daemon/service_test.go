@@ -17,14 +17,14 @@ import (
 func TestUncheckedSpawnIsBusy(t *testing.T) {
 	s := newService(nil, coordinator.New(coordinator.Config{}, coordinator.Deps{}), nil, nil, nil, zap.NewNop())
 	for range maxResolving {
-		require.Nil(t, s.beginResolving())
+		require.Nil(t, beginResolving(s.resolving))
 	}
-	err := s.beginResolving()
+	err := beginResolving(s.resolving)
 	require.Equal(t, events.CodeBusy, err.Code)
 	require.Equal(t, events.LayerCoordinator, err.Layer)
 	require.Equal(t, strconv.Itoa(maxResolving), err.Details["depth"])
 	<-s.resolving
-	require.Nil(t, s.beginResolving())
+	require.Nil(t, beginResolving(s.resolving))
 }
 
 // An acknowledgement that is too late for a daemon that leaves is not worth a
