@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"context"
 	"fmt"
 	"sync"
 
@@ -47,15 +48,18 @@ func newAccounts(byPrompt bool) *accounts {
 	}
 }
 
-// open enters a subagent with what it used so far.
-func (a *accounts) open(id string, l Lineage, so events.Usage) {
+// open enters a subagent with what it used so far, unless ctx has ended. A subagent's
+// connections are ended before it is closed, so with theirs none is entered again
+// after that, and counted twice above.
+func (a *accounts) open(ctx context.Context, id string, l Lineage, so events.Usage) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if _, known := a.own[id]; known {
-		return
+	if _, known := a.own[id]; known || ctx.Err() != nil {
+		return ctx.Err()
 	}
 	a.lineage[id] = l
 	a.add(id, so)
+	return nil
 }
 
 // add counts u for a subagent that is entered. The caller holds mu.
@@ -70,6 +74,11 @@ func (a *accounts) addAbove(l Lineage, u events.Usage) {
 	for _, above := range l.Above {
 		a.tree[above] = a.tree[above].Add(u)
 	}
+	a.addPrompt(l, u)
+}
+
+// addPrompt counts u for its prompt. The caller holds mu.
+func (a *accounts) addPrompt(l Lineage, u events.Usage) {
 	if a.byPrompt && l.Prompt != "" {
 		key := promptKey{l.Session, l.Prompt}
 		a.prompts[key] = a.prompts[key].Add(u)
@@ -87,11 +96,17 @@ func (a *accounts) count(id string, u events.Usage) bool {
 	return true
 }
 
-// countLate counts what a subagent used that was taken out already.
+// countLate counts what a subagent used that was taken out already. It was entered,
+// so what is above it has a sum unless that was taken out too.
 func (a *accounts) countLate(l Lineage, u events.Usage) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.addAbove(l, u)
+	for _, above := range l.Above {
+		if sum, ok := a.tree[above]; ok {
+			a.tree[above] = sum.Add(u)
+		}
+	}
+	a.addPrompt(l, u)
 }
 
 // known returns what a subagent used, if it was entered.
@@ -129,22 +144,22 @@ func (a *accounts) close(id string) {
 // Restore counts what an ended subagent used, of which an earlier process knew: for
 // those above it that live, and for its prompt.
 func (g *Gateway) Restore(id string, l Lineage, used events.Usage) {
-	g.accounts.open(id, l, used)
+	_ = g.accounts.open(context.Background(), id, l, used) // which does not end
 	g.accounts.close(id)
 }
 
 // Reopen counts what a subagent that lives used before, if it did.
 func (g *Gateway) Reopen(id string, l Lineage) {
 	if used := g.recorded(id); used != (events.Usage{}) {
-		g.accounts.open(id, l, used)
+		_ = g.accounts.open(context.Background(), id, l, used) // which does not end
 	}
 }
 
 // Shown is what a live subagent has used so far, and that with all below it.
 func (g *Gateway) Shown(id string) (own, tree events.Usage) { return g.accounts.shown(id) }
 
-// enter makes sure that a subagent is entered.
-func (g *Gateway) enter(id string) error {
+// enter makes sure that a subagent is entered, for a connection whose context ctx is.
+func (g *Gateway) enter(ctx context.Context, id string) error {
 	if _, ok := g.accounts.known(id); ok {
 		return nil
 	}
@@ -155,7 +170,9 @@ func (g *Gateway) enter(id string) error {
 			return fmt.Errorf("it is not known what budget %s counts against: %w", id, err)
 		}
 	}
-	g.accounts.open(id, l, g.recorded(id))
+	if err := g.accounts.open(ctx, id, l, g.recorded(id)); err != nil {
+		return fmt.Errorf("the connection of %s has ended: %w", id, err)
+	}
 	return nil
 }
 

@@ -3,6 +3,7 @@ package gateway
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -21,6 +22,10 @@ type step struct {
 	// Slow reads the answer in pieces with pauses; Leave goes away after the first
 	// line of the answer.
 	Slow, Leave bool
+	// LeaveAt goes away once there is a file of that name, whatever has come.
+	LeaveAt string
+	// Stall sends the body and never its end.
+	Stall bool
 	// Until repeats the request while the status is another.
 	Until int
 }
@@ -59,17 +64,42 @@ func agent(script string) int {
 	return 0
 }
 
+// stalled is a reader that has nothing until ctx ends.
+type stalled struct{ ctx context.Context }
+
+func (s stalled) Read([]byte) (int, error) {
+	<-s.ctx.Done()
+	return 0, s.ctx.Err()
+}
+
 func (s step) run(client *http.Client) (t told) {
 	fail := func(err error) told {
 		t.Err = err.Error()
 		return t
 	}
 	body := bytes.Repeat([]byte(s.Body), max(s.Times, 1))
-	r, err := http.NewRequest(s.Method, os.Getenv("RELAY")+s.Path, bytes.NewReader(body))
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	if s.LeaveAt != "" {
+		go func() {
+			for ctx.Err() == nil {
+				if _, err := os.Stat(s.LeaveAt); err == nil {
+					cancel()
+				}
+				time.Sleep(10 * time.Millisecond)
+			}
+		}()
+	}
+	var from io.Reader = bytes.NewReader(body)
+	if s.Stall {
+		from = io.MultiReader(from, stalled{ctx})
+	}
+	r, err := http.NewRequestWithContext(ctx, s.Method, os.Getenv("RELAY")+s.Path, from)
 	if err != nil {
 		return fail(err)
 	}
 	r.Header.Set("X-Api-Key", s.Key)
+	r.Header.Set("Authorization", "Bearer "+s.Key)
 	answer, err := client.Do(r)
 	if err != nil {
 		return fail(err)

@@ -17,14 +17,20 @@ import (
 type costs struct {
 	mu sync.Mutex
 	of map[string]events.Cost // guarded by mu
-	// open counts the exchanges under way; closed has the channels of those who wait
+	// open are the exchanges under way; closed has the channels of those who wait
 	// for their end. Guarded by mu.
-	open   map[string]int
+	open   map[string]map[*exchange]struct{}
 	closed map[string][]chan struct{}
+	// settled are the subagents that are forgotten once nothing is under way. Guarded
+	// by mu.
+	settled map[string]struct{}
 }
 
 func newCosts() *costs {
-	return &costs{of: make(map[string]events.Cost), open: make(map[string]int), closed: make(map[string][]chan struct{})}
+	return &costs{
+		of: make(map[string]events.Cost), open: make(map[string]map[*exchange]struct{}),
+		closed: make(map[string][]chan struct{}), settled: make(map[string]struct{}),
+	}
 }
 
 // price sets what a call costs. A call that used nothing costs nothing, whatever
@@ -82,6 +88,7 @@ func (g *Gateway) Cost(id string) *events.Cost {
 // counted, and returns what it cost.
 func (g *Gateway) Settle(ctx context.Context, id string) *events.Cost {
 	g.carrier.cut(id)
+	g.costs.stop(id)
 	if err := g.costs.wait(ctx, id); err != nil {
 		g.log.Warn("a model call of a subagent that has ended is still under way", zap.String("id", id), zap.Error(err))
 	}
@@ -139,65 +146,19 @@ func (g *Gateway) spend(id string, c Call) {
 	g.costs.of[id] = addCost(g.costs.of[id], c)
 }
 
-// begin says that an exchange of a subagent is under way, until end is called.
-func (c *costs) begin(id string) (end func()) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.open[id]++
-	return func() {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		if c.open[id]--; c.open[id] > 0 {
-			return
-		}
-		delete(c.open, id)
-		for _, waiting := range c.closed[id] {
-			close(waiting)
-		}
-		delete(c.closed, id)
-	}
-}
-
-// wait returns once no exchange of a subagent is under way.
-func (c *costs) wait(ctx context.Context, id string) error {
-	c.mu.Lock()
-	if c.open[id] == 0 {
-		c.mu.Unlock()
-		return nil
-	}
-	none := make(chan struct{})
-	c.closed[id] = append(c.closed[id], none)
-	c.mu.Unlock()
-	select {
-	case <-none:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
-
-func (c *costs) forget(id string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	delete(c.of, id)
-}
-
 // overCost says why a subagent may not make a call under the budget of money, or
-// is empty. A model without a price cannot be bounded, so it is not let through.
-func (g *Gateway) overCost(id string, body []byte) string {
-	budget := g.opts.MaxCostUSD
-	if budget <= 0 {
-		return ""
+// is empty. A model without a price cannot be bounded, so it is not let through, and
+// one that a request does not name neither.
+func (g *Gateway) overCost(id, model string, asks bool) string {
+	if asks && model == "" {
+		return "the request names no model, so the budget of gateway.max_cost_usd cannot hold for it: name one"
 	}
-	cost := g.spentCost(id)
-	var request struct {
-		Model string `json:"model"`
-	}
-	if err := events.DecodeRecord(body, &request); err == nil && request.Model != "" {
-		if _, ok := g.opts.Prices.Find(request.Model); !ok {
-			return noPrice(request.Model)
+	if asks {
+		if _, ok := g.opts.Prices.Find(model); !ok {
+			return noPrice(model)
 		}
 	}
+	budget, cost := g.opts.MaxCostUSD, g.spentCost(id)
 	switch {
 	case len(cost.Unpriced) > 0:
 		return noPrice(cost.Unpriced[0])

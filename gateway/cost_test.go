@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"go.uber.org/zap"
 
 	"github.com/hayward-dev/hayward/events"
 	"github.com/hayward-dev/hayward/internal/pricing"
@@ -100,4 +101,18 @@ func TestSettleCountsWhatIsUnderWay(t *testing.T) {
 	cost := w.g.Settle(ctx, a.id)
 	require.NoError(t, ctx.Err())
 	require.NotNil(t, cost, "the answer had begun")
+}
+
+// A call that outlives its subagent's settlement leaves nothing behind.
+func TestCostAfterSettle(t *testing.T) {
+	g := &Gateway{costs: newCosts(), carrier: &carrier{}, log: zap.NewNop()}
+	end := g.costs.begin(&exchange{child: "a", stop: func() {}})
+	over, cancel := context.WithCancel(t.Context())
+	cancel()
+	require.Nil(t, g.Settle(over, "a"))
+	g.spend("a", Call{Usage: tokens(1), CostUSD: usd(1)})
+	end()
+	require.Empty(t, g.costs.of)
+	require.Empty(t, g.costs.settled)
+	require.Empty(t, g.costs.open)
 }

@@ -30,4 +30,8 @@
 // [Options.Prices], appended to usage.jsonl in its run directory, and bounded by its
 // budgets, of tokens and of money. A model without a price has no cost, and no call
 // to it is let through where there is a budget of money. Content is not kept.
+//
+// An agent cannot switch this off: a stream is asked for its usage, one that the agent
+// leaves is read on for a while, and what says nothing of its usage all the same is
+// taken for the most that its request allows, where there is a budget.
 package gateway

@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"cmp"
 	"context"
 	"crypto/hmac"
 	"crypto/sha256"
@@ -45,6 +46,10 @@ type Options struct {
 	// say what they cost.
 	MaxCostUSD float64
 	Prices     pricing.Table
+
+	// Bounds that tests make smaller: maxHeld, bodyBound, lingerBound.
+	held               int64
+	bodyWithin, linger time.Duration
 }
 
 // Ledger keeps the calls of each subagent.
@@ -63,6 +68,7 @@ type Gateway struct {
 	server  *http.Server
 	client  *http.Client
 	costs   *costs
+	bodies  *bodies
 	holds   map[string]*hold // by upstream; the map does not change
 	sub     *nats.Subscription
 	served  chan struct{}
@@ -82,7 +88,9 @@ func Start(o Options) (*Gateway, error) {
 	if g.opts.Getenv == nil {
 		g.opts.Getenv = func(string) string { return "" }
 	}
-	g.costs = newCosts()
+	g.opts.held = cmp.Or(o.held, maxHeld)
+	g.opts.bodyWithin, g.opts.linger = cmp.Or(o.bodyWithin, bodyBound), cmp.Or(o.linger, lingerBound)
+	g.costs, g.bodies = newCosts(), newBodies(g.opts.held)
 	for _, u := range o.Upstreams {
 		g.holds[u.Name] = &hold{}
 	}
@@ -131,6 +139,7 @@ func newTransport() http.RoundTripper {
 func (g *Gateway) Close() error {
 	err := g.sub.Unsubscribe()
 	closed := g.server.Close() // the carrier too
+	g.costs.stopAll()
 	<-g.served
 	g.client.CloseIdleConnections()
 	return errors.Join(err, closed)
@@ -151,6 +160,7 @@ func Credential(secret []byte, id string, run int) string {
 // used.
 func (g *Gateway) Forget(id string) events.Usage {
 	g.carrier.cut(id)
+	g.costs.stop(id)
 	used, known := g.accounts.known(id)
 	if !known {
 		used = g.recorded(id)

@@ -266,7 +266,7 @@ func TestBudget(t *testing.T) {
 	w := newWorld(t, func(w http.ResponseWriter, _ *http.Request) {
 		io.WriteString(w, `{"usage":{"input_tokens":60,"output_tokens":1}}`)
 	}, func(o *Options) { o.MaxTokens = 100 })
-	all := w.run(step{Body: "x"}, step{Body: "x"}, step{Body: "x"}).told(t)
+	all := w.run(step{Body: "{}"}, step{Body: "{}"}, step{Body: "{}"}).told(t)
 	require.Equal(t, []int{200, 200, 400}, []int{all[0].Status, all[1].Status, all[2].Status})
 	require.Contains(t, all[2].Body, "the budget of 100 tokens is used up: 122")
 }
@@ -334,7 +334,7 @@ func TestAgentLeaves(t *testing.T) {
 		stream(w, anthropicStream[:200])
 		<-r.Context().Done()
 		close(left)
-	})
+	}, func(o *Options) { o.linger = 100 * time.Millisecond })
 	a := w.run(step{Body: "x", Leave: true})
 	a.told(t)
 	select {

@@ -16,9 +16,6 @@ import (
 	"go.uber.org/zap"
 )
 
-// maxRequest bounds the body of a request, which is kept to be sent again.
-const maxRequest = 64 << 20
-
 // hopHeaders belong to one connection and are not forwarded.
 var hopHeaders = []string{"Connection", "Keep-Alive", "Proxy-Authenticate", "Proxy-Authorization", "Proxy-Connection", "Te", "Trailer", "Transfer-Encoding", "Upgrade"}
 
@@ -32,15 +29,31 @@ type exchange struct {
 	call     Call
 	begun    time.Time
 	w        http.ResponseWriter
+
+	// path is the request's, ask what its body says and size its bytes; billed tells
+	// that its answer uses something.
+	path   string
+	ask    ask
+	size   int64
+	billed bool
+
+	// upstreamCtx is what the model API is asked with. It outlives the agent's leaving
+	// for a while; stop ends it.
+	upstreamCtx context.Context
+	stop        context.CancelFunc
+	// left: the agent has left, and the answer is read on. Guarded by costs.mu.
+	left bool
 }
 
 func (g *Gateway) handle(w http.ResponseWriter, r *http.Request) {
 	k := r.Context().Value(connOf{}).(*conn)
 	x := &exchange{g: g, child: k.key.child, conn: k, begun: time.Now(), w: w, dialect: dialects["anthropic"]}
 	name, rest, _ := strings.Cut(strings.TrimPrefix(path.Clean(r.URL.Path), "/"), "/")
-	x.call.Upstream = name
-	defer g.costs.begin(x.child)()
-	if err := x.find(name, r.Method, "/"+rest); err != nil {
+	x.call.Upstream, x.path = name, "/"+rest
+	x.upstreamCtx, x.stop = context.WithCancel(context.WithoutCancel(r.Context()))
+	defer x.stop()
+	defer g.costs.begin(x)()
+	if err := x.find(name, r.Method, x.path); err != nil {
 		x.refuse(http.StatusNotFound, "not_found_error", err.Error())
 		return
 	}
@@ -53,7 +66,7 @@ func (g *Gateway) handle(w http.ResponseWriter, r *http.Request) {
 		x.refuse(http.StatusUnauthorized, "authentication_error", err.Error())
 		return
 	}
-	if err := g.enter(x.child); err != nil {
+	if err := g.enter(k.ctx, x.child); err != nil {
 		x.refuse(http.StatusServiceUnavailable, "overloaded_error", err.Error())
 		return
 	}
@@ -61,16 +74,17 @@ func (g *Gateway) handle(w http.ResponseWriter, r *http.Request) {
 		x.refuse(http.StatusBadRequest, "invalid_request_error", over)
 		return
 	}
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxRequest))
-	if err != nil {
-		x.refuse(http.StatusRequestEntityTooLarge, "request_too_large", err.Error())
+	body, done, ok := x.read(r)
+	defer done()
+	if !ok {
 		return
 	}
-	if over := g.overCost(x.child, body); over != "" {
-		x.refuse(http.StatusBadRequest, "invalid_request_error", over)
+	body, refused := x.prepare(r.Method, body)
+	if refused != nil {
+		x.refuse(http.StatusBadRequest, "invalid_request_error", refused.Error())
 		return
 	}
-	target, err := x.upstream.target("/"+rest, r.URL.RawQuery)
+	target, err := x.upstream.target(x.path, r.URL.RawQuery)
 	if err != nil {
 		x.refuse(http.StatusInternalServerError, "api_error", err.Error())
 		return
@@ -117,9 +131,12 @@ func (g *Gateway) admits(id, presented string) bool {
 func (x *exchange) forward(r *http.Request, body []byte) {
 	ctx, cancel := context.WithTimeout(r.Context(), x.g.opts.Patience)
 	defer cancel()
+	defer x.linger(r.Context())()
 	defer func() {
 		x.call.DurationMS = time.Since(x.begun).Milliseconds()
-		if x.call.Status != 0 {
+		if x.call.Status != 0 || x.call.Unknown {
+			x.assume()
+			x.g.price(&x.call)
 			x.g.spend(x.child, x.call)
 			x.g.count(x.child, x.call)
 		}
@@ -133,27 +150,30 @@ func (x *exchange) forward(r *http.Request, body []byte) {
 		}
 		x.call.Attempts++
 		// The answer may stream for longer than the attempts may take.
-		attempt := r.Clone(r.Context())
+		attempt := r.Clone(x.upstreamCtx)
 		attempt.Body, attempt.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
 		answer, err := x.g.client.Do(attempt)
 		if r.Context().Err() != nil { // the agent left
 			if err == nil {
-				answer.Body.Close()
+				x.give(r.Context(), answer)
+				return
 			}
+			// It was asked, and may charge for it.
+			x.call.Cut, x.call.Unknown = true, x.billed
 			return
 		}
 		status, header := 0, http.Header{}
 		if err == nil {
 			status, header = answer.StatusCode, answer.Header
 			if !again(status) {
-				x.give(answer)
+				x.give(r.Context(), answer)
 				return
 			}
 		}
 		d, shared := pause(x.call.Attempts, status, header, time.Now())
 		if deadline, _ := ctx.Deadline(); time.Until(deadline) <= d {
 			if err == nil {
-				x.give(answer)
+				x.give(r.Context(), answer)
 				return
 			}
 			x.late(err)
@@ -190,64 +210,4 @@ func (x *exchange) refuse(status int, kind, message string) {
 	x.w.WriteHeader(status)
 	// The agent may be gone.
 	_, _ = io.WriteString(x.w, x.dialect.failure(kind, message))
-}
-
-// give passes an answer on as it comes.
-func (x *exchange) give(answer *http.Response) {
-	defer answer.Body.Close()
-	x.call.Status = answer.StatusCode
-	h := x.w.Header()
-	for name, values := range answer.Header {
-		h[name] = values
-	}
-	for _, name := range append(hopHeaders, "Set-Cookie") {
-		h.Del(name)
-	}
-	m := newMeter(x.dialect.read(), answer.Header.Get("Content-Type"))
-	if m.stream {
-		// A stream ends with its connection, so that the child can end it in this
-		// process's place.
-		h.Set("Transfer-Encoding", "identity")
-		h.Del("Content-Length")
-		if err := x.conn.tail([]byte(x.dialect.tail)); err != nil {
-			return
-		}
-	}
-	x.w.WriteHeader(answer.StatusCode)
-	err := x.copy(io.TeeReader(answer.Body, m))
-	x.call.Model, x.call.Usage = m.finish()
-	x.g.price(&x.call)
-	if err == nil {
-		return
-	}
-	x.call.Cut = true
-	if !m.stream || errors.Is(err, errAgentLeft) {
-		panic(http.ErrAbortHandler) // the server closes the connection
-	}
-	_, _ = io.WriteString(x.w, x.dialect.tail)
-}
-
-var errAgentLeft = errors.New("the agent left")
-
-// copy gives each part at once.
-func (x *exchange) copy(from io.Reader) error {
-	flush := http.NewResponseController(x.w)
-	buf := make([]byte, 32<<10)
-	for {
-		n, err := from.Read(buf)
-		if n > 0 {
-			if _, err := x.w.Write(buf[:n]); err != nil {
-				return errAgentLeft
-			}
-			if err := flush.Flush(); err != nil {
-				return errAgentLeft
-			}
-		}
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-	}
 }

@@ -12,6 +12,8 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/hayward-dev/hayward/events"
 )
 
 // Upstream is a model API that agents may reach.
@@ -41,11 +43,22 @@ type dialect struct {
 	tail    string
 	// read finds the usage in an answer.
 	read func() usageReader
+	// countable returns the body with which a request's answer says what it used, or
+	// refuses it. Nil: every answer does.
+	countable func(p string, a ask, body []byte) ([]byte, *events.Error)
 }
+
+// The paths whose requests differ in what they use.
+const (
+	pathCountTokens = "/v1/messages/count_tokens"
+	pathResponses   = "/v1/responses"
+	pathCompact     = "/v1/responses/compact"
+	pathChat        = "/v1/chat/completions"
+)
 
 var dialects = map[string]dialect{
 	"anthropic": {
-		paths: []string{"POST /v1/messages", "POST /v1/messages/count_tokens", "GET /v1/models", "GET /v1/models/*"},
+		paths: []string{"POST /v1/messages", "POST " + pathCountTokens, "GET /v1/models", "GET /v1/models/*"},
 		authorize: func(h http.Header, key string) {
 			h.Del("Authorization")
 			h.Set("X-Api-Key", key)
@@ -58,14 +71,15 @@ var dialects = map[string]dialect{
 		read: func() usageReader { return &anthropicUsage{} },
 	},
 	"openai": {
-		paths:     []string{"POST /v1/responses", "POST /v1/responses/compact", "POST /v1/chat/completions", "GET /v1/models", "GET /v1/models/*"},
+		paths:     []string{"POST " + pathResponses, "POST " + pathCompact, "POST " + pathChat, "GET /v1/models", "GET /v1/models/*"},
 		authorize: func(h http.Header, key string) { h.Set("Authorization", "Bearer "+key) },
 		presented: bearer,
 		failure: func(kind, message string) string {
 			return fmt.Sprintf(`{"error":{"type":%q,"code":%q,"message":%q}}`+"\n", kind, kind, message)
 		},
-		tail: "\n\nevent: error\ndata: {\"type\":\"error\",\"code\":\"server_is_overloaded\",\"message\":\"the connection to the model broke off, retry\",\"param\":null}\n\n",
-		read: func() usageReader { return &openaiUsage{} },
+		tail:      "\n\nevent: error\ndata: {\"type\":\"error\",\"code\":\"server_is_overloaded\",\"message\":\"the connection to the model broke off, retry\",\"param\":null}\n\n",
+		read:      func() usageReader { return &openaiUsage{} },
+		countable: openaiCountable,
 	},
 }
 

@@ -11,15 +11,19 @@ import (
 type Call struct {
 	Upstream string `json:"upstream"`
 	Model    string `json:"model,omitempty"`
-	// Status is what the agent was answered; Attempts how often it was asked.
+	// Status is what the agent was answered, 0 if it left before; Attempts how often
+	// the model API was asked.
 	Status     int          `json:"status"`
 	Attempts   int          `json:"attempts"`
 	DurationMS int64        `json:"duration_ms"`
 	Usage      events.Usage `json:"usage"`
 	// CostUSD is what it cost; absent where the model has no price.
 	CostUSD *float64 `json:"cost_usd,omitempty"`
-	// Cut: the answer broke off, so that the usage may not be all of it.
+	// Cut: the answer broke off, or its agent left.
 	Cut bool `json:"cut,omitzero"`
+	// Unknown: the answer does not say all of what it used. Usage is then what it
+	// says, or where there is a budget the most that it is assumed to be.
+	Unknown bool `json:"unknown,omitzero"`
 }
 
 // usageReader finds the usage in the JSON texts of an answer: the whole body, or
@@ -27,6 +31,8 @@ type Call struct {
 type usageReader interface {
 	text(b []byte)
 	usage() (model string, u events.Usage)
+	// complete reports whether the usage is that of the whole answer.
+	complete() bool
 }
 
 // anthropicUsage reads answers of the messages API. In a stream the first event
@@ -34,6 +40,7 @@ type usageReader interface {
 type anthropicUsage struct {
 	model string
 	sum   events.Usage
+	whole bool
 }
 
 type anthropicCounts struct {
@@ -56,6 +63,8 @@ func (a *anthropicUsage) text(b []byte) {
 		return
 	}
 	a.model = latest(a.model, m.Model, m.Message.Model)
+	// What is written stands at the end of a stream, and beside the message otherwise.
+	a.whole = a.whole || m.Usage != nil && m.Usage.Output != nil
 	for _, c := range []*anthropicCounts{m.Message.Usage, m.Usage} {
 		if c == nil {
 			continue
@@ -68,12 +77,14 @@ func (a *anthropicUsage) text(b []byte) {
 }
 
 func (a *anthropicUsage) usage() (string, events.Usage) { return a.model, a.sum }
+func (a *anthropicUsage) complete() bool                { return a.whole }
 
 // openaiUsage reads answers of the responses API and of chat completions. Their
 // input counts hold what came from a cache and what was put into one.
 type openaiUsage struct {
 	model string
 	sum   events.Usage
+	whole bool
 }
 
 type openaiCounts struct {
@@ -113,6 +124,7 @@ func (o *openaiUsage) text(b []byte) {
 		set(&o.sum.InputTokens, c.Prompt)
 		set(&o.sum.OutputTokens, c.Output)
 		set(&o.sum.OutputTokens, c.Completion)
+		o.whole = o.whole || c.Output != nil || c.Completion != nil
 		if c.Input != nil || c.Prompt != nil {
 			o.sum.CacheReadTokens = min(max(cached, 0), o.sum.InputTokens)
 			o.sum.InputTokens -= o.sum.CacheReadTokens
@@ -123,10 +135,14 @@ func (o *openaiUsage) text(b []byte) {
 }
 
 func (o *openaiUsage) usage() (string, events.Usage) { return o.model, o.sum }
+func (o *openaiUsage) complete() bool                { return o.whole }
+
+// maxCount is above every count that there is.
+const maxCount = 1 << 40
 
 // set takes a count over; what a model API says is not trusted to be sensible.
 func set(to *int64, from *int64) {
-	if from != nil && *from >= 0 && *from < 1<<40 {
+	if from != nil && *from >= 0 && *from < maxCount {
 		*to = *from
 	}
 }
@@ -195,6 +211,9 @@ func (m *meter) endLine() {
 	}
 	m.line, m.over = m.line[:0], false
 }
+
+// complete reports whether the usage of the whole answer has passed.
+func (m *meter) complete() bool { return m.reader.complete() }
 
 // finish returns what was found.
 func (m *meter) finish() (model string, u events.Usage) {
