@@ -33,6 +33,8 @@ type Count struct {
 type Supervisor struct {
 	PID   int    `json:"pid"`
 	Start uint64 `json:"start"`
+	// Parent is the process that made it.
+	Parent int `json:"parent"`
 	// Processes are the names of those that were seen below it.
 	Processes []string `json:"processes"`
 }
@@ -125,7 +127,7 @@ func (c *census) enter() {
 		}
 		_, below := c.members[p.Parent]
 		if !below && c.supervises(p) {
-			s := &Supervisor{PID: p.PID, Start: p.Start, Processes: []string{}}
+			s := &Supervisor{PID: p.PID, Start: p.Start, Parent: p.Parent, Processes: []string{}}
 			c.all = append(c.all, s)
 			c.members[p.PID] = member{p, s, true}
 		} else {
