@@ -221,7 +221,7 @@ func (a *app) verb(body func(ctx context.Context, cmd *cobra.Command, args []str
 	return func(cmd *cobra.Command, args []string) error {
 		ctx, stop := interruptible(cmd.Context())
 		defer stop()
-		if err := checkSession(cmd); err != nil {
+		if err := checkNamed(cmd); err != nil {
 			return wrapVerb(ctx, err)
 		}
 		return wrapVerb(ctx, body(ctx, cmd, args))
@@ -231,7 +231,7 @@ func (a *app) verb(body func(ctx context.Context, cmd *cobra.Command, args []str
 // rawVerb is verb for one that handles the signals itself.
 func (a *app) rawVerb(body func(ctx context.Context, cmd *cobra.Command, args []string) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
-		if err := checkSession(cmd); err != nil {
+		if err := checkNamed(cmd); err != nil {
 			return wrapVerb(cmd.Context(), err)
 		}
 		return wrapVerb(cmd.Context(), body(cmd.Context(), cmd, args))

@@ -7,11 +7,19 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// checkSession refuses an empty --session: it would mean all of them, which is what
-// a script with an unset variable does not mean.
-func checkSession(cmd *cobra.Command) error {
-	if f := cmd.Flags().Lookup("session"); f != nil && f.Changed && f.Value.String() == "" {
-		return usage("--session is empty; leave it out or name one")
+// named are the flags that name something. Empty they would mean the default, or all
+// of them, which is what a script with an unset variable does not mean.
+var named = []string{
+	"session", "parent-prompt", "sandbox", "profile", "isolation", "workspace", "cwd", "type", "model", "persona",
+	"capability-mode", "output-schema", "name", "id",
+}
+
+// checkNamed refuses an empty value of them.
+func checkNamed(cmd *cobra.Command) error {
+	for _, name := range named {
+		if f := cmd.Flags().Lookup(name); f != nil && f.Changed && f.Value.Type() == "string" && f.Value.String() == "" {
+			return usage("--%s is empty; leave it out or name one", name)
+		}
 	}
 	return nil
 }

@@ -26,3 +26,14 @@ func TestEmptySession(t *testing.T) {
 		require.Contains(t, r.stderr, "--session is empty")
 	}
 }
+
+// And so is an empty name of anything that decides what runs and how.
+func TestEmptyNames(t *testing.T) {
+	b := newIdleBench(t)
+	for _, flag := range []string{"--sandbox", "--output-schema", "--type", "--cwd", "--workspace", "--isolation", "--name", "--parent-prompt"} {
+		r := b.run("spawn", flag, "", "--", "true")
+		require.Equal(t, exitUsage, r.code, "%s %s", flag, r.stderr)
+		require.Contains(t, r.stderr, flag+" is empty")
+	}
+	require.Contains(t, b.run("sandbox", "exec", "--profile", "", "--", "true").stderr, "--profile is empty")
+}
