@@ -20,8 +20,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// restsFor is how many times as long as a look takes nothing is done after it.
-const restsFor = 3
+// restsFor is how many times as long as a look takes nothing is done after it, and
+// maxRest the most: a look that had to wait for the processor says nothing of what
+// the next one takes, and what lives meanwhile is not seen.
+const (
+	restsFor = 3
+	maxRest  = 40 * time.Millisecond
+)
 
 func main() {
 	state := flag.String("state", "", "the state directory whose supervisors are counted")
@@ -67,7 +72,7 @@ func run(state string, every time.Duration) error {
 			return err
 		}
 		// What is counted needs the processor as well.
-		pause.Reset(max(every, restsFor*time.Since(began)))
+		pause.Reset(max(every, min(maxRest, restsFor*time.Since(began))))
 	}
 	return json.NewEncoder(os.Stdout).Encode(c.count())
 }
