@@ -73,7 +73,7 @@ func (c *census) end() censusCount {
 
 // maxUnseen is of how many processes one may have lived between two looks. What was
 // seen and is not in the ledger has no such allowance.
-const maxUnseen = 10
+const maxUnseen = 20
 
 // requireAgrees holds the ends of a load against what was counted. Every process
 // that the ledger names was seen, except that one that was cancelled may have lived
