@@ -22,7 +22,8 @@ type step struct {
 	// Slow reads the answer in pieces with pauses; Leave goes away after the first
 	// line of the answer.
 	Slow, Leave bool
-	// LeaveAt goes away once there is a file of that name, whatever has come.
+	// LeaveAt goes away once somebody opens the pipe of that name to write, whatever has
+	// come.
 	LeaveAt string
 	// Stall sends the body and never its end.
 	Stall bool
@@ -82,12 +83,13 @@ func (s step) run(client *http.Client) (t told) {
 	defer cancel()
 	if s.LeaveAt != "" {
 		go func() {
-			for ctx.Err() == nil {
-				if _, err := os.Stat(s.LeaveAt); err == nil {
-					cancel()
-				}
-				time.Sleep(10 * time.Millisecond)
+			defer cancel()
+			f, err := os.Open(s.LeaveAt)
+			if err != nil {
+				fmt.Fprintln(os.Stderr, err)
+				return
 			}
+			f.Close()
 		}()
 	}
 	var from io.Reader = bytes.NewReader(body)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
 
 	"github.com/hayward-dev/hayward/events"
 )
@@ -37,17 +38,18 @@ func TestAgentLeavesAndIsCounted(t *testing.T) {
 func leaves(t *testing.T, then func(w http.ResponseWriter, r *http.Request, gone <-chan struct{}), change func(*Options)) Call {
 	gone := make(chan struct{})
 	ledger := &memory{calls: map[string][]Call{}}
-	file := filepath.Join(t.TempDir(), "leave")
+	pipe := filepath.Join(t.TempDir(), "leave")
+	require.NoError(t, unix.Mkfifo(pipe, 0o600))
 	w := newWorld(t, func(w http.ResponseWriter, r *http.Request) {
 		if _, err := io.Copy(io.Discard, r.Body); err != nil { // or the server does not see its client go
 			t.Error(err)
 		}
-		if err := os.WriteFile(file, nil, 0o600); err != nil {
+		if err := os.WriteFile(pipe, nil, 0o600); err != nil {
 			t.Error(err)
 		}
 		then(w, r, gone)
 	}, func(o *Options) { o.Ledger = ledger }, change)
-	a := w.run(step{Body: `{"max_tokens":77}`, LeaveAt: file})
+	a := w.run(step{Body: `{"max_tokens":77}`, LeaveAt: pipe})
 	require.Contains(t, a.told(t)[0].Err, "context canceled")
 	close(gone)
 	w.counted(a)
