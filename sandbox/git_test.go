@@ -25,7 +25,7 @@ func TestConfigurationOfARepository(t *testing.T) {
 [Include]
 	path = ../shared
 	path = "/abs/with space"
-[includeIf "gitdir:~/work/"] path = ~/git/work # at home
+[includeIf "gitdir:~/job/"] path = ~/git/job # at home
 [includes]
 	path = not-an-include
 `)
@@ -39,7 +39,7 @@ func TestConfigurationOfARepository(t *testing.T) {
 	}
 	require.Equal(t, map[string]bool{
 		filepath.Join(dir, "tools/hooks"): true, filepath.Join(dir, "shared"): true, filepath.Join(dir, "deeper"): true,
-		filepath.Join(dir, ".git/config"): true, "/abs/with space": true, "/home/u/git/work": true, "/opt/hooks": true,
+		filepath.Join(dir, ".git/config"): true, "/abs/with space": true, "/home/u/git/job": true, "/opt/hooks": true,
 	}, seen)
 }
 
